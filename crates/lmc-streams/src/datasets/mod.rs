@@ -1,0 +1,5 @@
+//! The data sets that we know by name: what they are, where they come from, where they lie.
+
+pub mod get;
+pub mod known;
+pub mod verify;
