@@ -1,19 +1,65 @@
 //! Data becomes tasks.
+//!
+//! The paper learns from *streams*: tasks that come one after the other and never return the same. This
+//! crate gives them to everything else in the project, in five steps, each a file or a folder:
+//!
+//! 1. [`formats`] reads pictures and labels from the formats in which data sets are published and from
+//!    users' own folders, CSV lists, `.npz` and parquet files; [`generated`] draws pictures on machines
+//!    without data. All give a [`Dataset`]: 8-bit images, labels, class names, ranks.
+//! 2. [`datasets`] knows the public sets by name: where they lie, where they can be had, their checksums.
+//! 3. [`StreamPlan`] says which images, by class and rank, make up which [`Task`]; the paper's own plans are
+//!    inside the crate, others are drawn from a [`Seed`] by the same rules, or come from a [`StreamFile`].
+//! 4. [`catalog::Catalog`] loads a plan's images, and no others, into a [`Stream`].
+//! 5. [`BatchConfig`] turns a [`TaskSet`] into batches of floats for a network.
+//!
+//! ```
+//! use lmc_streams::{BatchConfig, Catalog, DataDirs, Seed, StreamRequest, Variant};
+//!
+//! let catalog = Catalog::new(DataDirs::default()); // nothing on this machine: generated images
+//! let request = StreamRequest { variant: Variant::GeneratedMini, ..StreamRequest::named("s_minus") };
+//! let stream = catalog.stream(&request)?;
+//! let first = &stream.tasks[0];
+//! let epoch = Seed::root(1).named("batches").numbered(0);
+//! for batch in BatchConfig::shuffled(64, epoch).init(&first.train)? {
+//!     assert_eq!(batch.shape[1..], [3, 32, 32]);
+//! }
+//! # Ok::<(), lmc_streams::Error>(())
+//! ```
 
+mod batches;
+pub mod catalog;
 mod dataset;
 pub mod datasets;
 mod error;
 pub mod formats;
 pub mod generated;
 mod image_set;
+mod normalisation;
 mod picture;
+mod plan;
 mod prepare;
 pub mod resize;
 mod seed;
+pub mod sheet;
+mod split;
+mod stream;
+mod stream_file;
+mod task;
+mod transform;
 
+pub use batches::{Batch, BatchConfig, Batches, Order};
+pub use catalog::{Catalog, PAPER_SEED, PAPER_STREAMS, PaperStream, StreamRequest};
 pub use dataset::{Dataset, Keep, ReadOptions, Split};
+pub use datasets::locate::{DataDirs, Located};
 pub use error::{Error, Place, Result, nearest};
 pub use image_set::{ImageSet, ImageShape};
+pub use normalisation::Normalisation;
 pub use picture::Picture;
+pub use plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
 pub use prepare::{Channels, Fit, Prepare};
 pub use seed::{Random, Seed};
+pub use split::{Pools, Survey};
+pub use stream::Stream;
+pub use stream_file::{Amount, Classes, StreamFile, TaskEntry};
+pub use task::{Task, TaskSet};
+pub use transform::{Colour, Looks, Transform};

@@ -2,4 +2,5 @@
 
 pub mod get;
 pub mod known;
+pub mod locate;
 pub mod verify;

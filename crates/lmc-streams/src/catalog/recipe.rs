@@ -1,0 +1,236 @@
+//! Streams of the paper's kinds for any seed and any data sets (specification §3.2-3.4).
+//!
+//! A recipe says per task which data set, how many classes and images, and which colours; a seed turns it
+//! into a [`StreamPlan`]. Labels are positions in the list of classes; images are drawn per class without
+//! replacement from the class pools of [`crate::split`].
+
+use crate::dataset::Split;
+use crate::error::{Error, Result};
+use crate::plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
+use crate::seed::{Random, Seed};
+use crate::split::{Pools, Survey};
+use crate::transform::{Looks, Transform};
+
+/// All images of a class: no limit.
+pub const ALL: u32 = u32::MAX;
+
+/// How to make a stream.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Its name.
+    pub name: String,
+    /// The seed of all draws.
+    pub seed: u64,
+    /// Side length of users' own pictures.
+    pub image_size: usize,
+    /// The tasks.
+    pub tasks: Vec<TaskRecipe>,
+}
+
+/// How to make a task.
+#[derive(Clone, Debug)]
+pub struct TaskRecipe {
+    /// Its name; by default made from data set and colours.
+    pub name: Option<String>,
+    /// Which of the stream's data sets.
+    pub source: usize,
+    /// Which classes.
+    pub classes: ClassRule,
+    /// Images per class for training, validation and test.
+    pub per_class: [u32; 3],
+    /// The colours.
+    pub looks: Looks,
+}
+
+impl TaskRecipe {
+    /// Ten classes of a data set in natural colours.
+    pub fn ten(source: usize, train: u32, val: u32) -> Self {
+        let looks = Looks::One(Transform::Identity);
+        Self { name: None, source, classes: ClassRule::Drawn(10), per_class: [train, val, 1000], looks }
+    }
+}
+
+/// How a task's classes, and with them its labels, are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClassRule {
+    /// This many at random, in random order; the same for every task on the same data set.
+    Drawn(usize),
+    /// As `Drawn`, then every label moves up by one: new label = (old label + 1) mod classes.
+    Rotated(usize),
+    /// This many at random, in random order, for this task alone.
+    DrawnForTask(usize),
+    /// These label numbers, in this order.
+    Numbers(Vec<usize>),
+    /// These names, in this order.
+    Named(Vec<String>),
+    /// All, in the order of the data set.
+    All,
+}
+
+/// A data set that a recipe draws from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The data set that the stream asks for.
+    pub dataset: String,
+    /// The one that is read.
+    pub source: String,
+    /// How the second stands in for the first.
+    pub substitution: Option<String>,
+    /// What it holds.
+    pub survey: Survey,
+}
+
+impl Recipe {
+    /// Draws the stream.
+    pub fn plan(&self, sources: &[Source], variant: Variant) -> Result<StreamPlan> {
+        let seed = Seed::root(self.seed).named("stream");
+        let pools: Vec<Pools> = sources.iter().map(|source| Pools::of(&source.source, &source.survey)).collect();
+        let mut tasks = Vec::with_capacity(self.tasks.len());
+        for (number, recipe) in self.tasks.iter().enumerate() {
+            let missing = || Error::setting("data sets", "a task has none", "name one data set per role");
+            let source = sources.get(recipe.source).ok_or_else(missing)?;
+            let task_seed = seed.named("task").numbered(number as u64);
+            let labels = recipe.classes.choose(source, &seed, &task_seed)?;
+            tasks.push(recipe.plan(source, &pools[recipe.source], &labels, &task_seed));
+        }
+        let (name, seed, image_size) = (self.name.clone(), self.seed, self.image_size);
+        let mut plan = StreamPlan { name, seed, variant, image_size, tasks };
+        plan.name_tasks();
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+impl ClassRule {
+    /// The source's label numbers in the order of the task's labels.
+    fn choose(&self, source: &Source, stream_seed: &Seed, task_seed: &Seed) -> Result<Vec<usize>> {
+        let classes = &source.survey.classes;
+        let shuffled = |count: usize, mut random: Random| -> Vec<usize> {
+            let order = random.permutation(classes.len());
+            order.into_iter().take(count).map(|label| label as usize).collect()
+        };
+        let per_dataset = stream_seed.named("classes").named(&source.source);
+        Ok(match self {
+            Self::All => (0..classes.len()).collect(),
+            Self::Drawn(count) => shuffled(*count, per_dataset.random()),
+            Self::Rotated(count) => {
+                let mut labels = shuffled(*count, per_dataset.random());
+                labels.rotate_right(1.min(labels.len()));
+                labels
+            }
+            Self::DrawnForTask(count) => shuffled(*count, task_seed.named("classes").random()),
+            Self::Numbers(numbers) => {
+                if let Some(wrong) = numbers.iter().find(|&&number| number >= classes.len()) {
+                    let problem = format!("there is no class number {wrong} among its {}", classes.len());
+                    return Err(Error::setting(source.source.clone(), problem, "choose another data set"));
+                }
+                numbers.clone()
+            }
+            Self::Named(names) => names
+                .iter()
+                .map(|name| class_label(classes, name, &source.source))
+                .collect::<Result<Vec<usize>>>()?,
+        })
+    }
+}
+
+/// The label of a class, by its name or, for digits (`6 - six`), by its number.
+pub fn class_label(classes: &[String], name: &str, source: &str) -> Result<usize> {
+    let number = |text: &str| text.split(" - ").next().map(str::to_owned);
+    let exact = classes.iter().position(|class| class == name);
+    exact.or_else(|| classes.iter().position(|class| number(class) == number(name))).ok_or_else(|| {
+        let cure = format!("'{source}' has {}", abridged(classes));
+        Error::unknown("class", name, classes.iter().map(String::as_str), cure)
+    })
+}
+
+fn abridged(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+impl TaskRecipe {
+    fn plan(&self, source: &Source, pools: &Pools, labels: &[usize], seed: &Seed) -> TaskPlan {
+        let class = |&label: &usize| {
+            let draw = |split: Split| {
+                let seed = seed.named(&split.to_string()).numbered(label as u64);
+                Draw::Ranks(pools.draw(split, label, self.per_class[split as usize], &mut seed.random()))
+            };
+            ClassPlan { name: source.survey.classes[label].clone(), draws: Split::ALL.map(draw) }
+        };
+        // The paper calls MNIST with black or coloured digits by a name of its own.
+        let coloured = !matches!(self.looks, Looks::One(Transform::Identity | Transform::Rainbow(_)));
+        let dataset = if coloured && source.dataset == "mnist" { "cmnist" } else { &source.dataset };
+        TaskPlan {
+            name: self.name.clone().unwrap_or_default(),
+            dataset: dataset.to_owned(),
+            source: source.source.clone(),
+            substitution: source.substitution.clone(),
+            looks: self.looks,
+            from: pools.from,
+            classes: labels.iter().map(class).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn source(name: &str, classes: usize, train: u32, test: u32) -> Source {
+        let ranks = |n: u32| vec![(0..n).collect::<Vec<u32>>(); classes];
+        let survey = Survey {
+            classes: (0..classes).map(|class| format!("{class} - c{class}")).collect(),
+            ranks: [ranks(train), ranks(0), ranks(test)],
+        };
+        Source { dataset: name.into(), source: name.into(), substitution: None, survey }
+    }
+
+    fn recipe(seed: u64, tasks: Vec<TaskRecipe>) -> Recipe {
+        Recipe { name: "test".into(), seed, image_size: 32, tasks }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_stream_and_another_another() {
+        let sources = [source("a", 20, 600, 100)];
+        let of = |seed| recipe(seed, vec![TaskRecipe::ten(0, 40, 20)]).plan(&sources, Variant::Full).unwrap();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1).tasks, of(2).tasks);
+    }
+
+    #[test]
+    fn a_returning_data_set_keeps_classes_and_labels_but_draws_new_images() {
+        let sources = [source("a", 20, 600, 100), source("b", 10, 600, 100)];
+        let tasks = vec![TaskRecipe::ten(0, 40, 20), TaskRecipe::ten(1, 40, 20), TaskRecipe::ten(0, 40, 20)];
+        let plan = recipe(7, tasks).plan(&sources, Variant::Full).unwrap();
+        let names = |t: usize| plan.tasks[t].classes.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(0), names(2));
+        assert_ne!(plan.tasks[0].classes[0].draws[0], plan.tasks[2].classes[0].draws[0]);
+        assert_eq!(Split::ALL.map(|s| plan.tasks[0].count(s)), [400, 200, 1000]);
+        assert_eq!(plan.tasks[2].name, "a-2");
+    }
+
+    #[test]
+    fn rotation_moves_every_label_up_by_one() {
+        let sources = [source("a", 10, 600, 100)];
+        let rotated = TaskRecipe { classes: ClassRule::Rotated(10), ..TaskRecipe::ten(0, 4, 2) };
+        let plan = recipe(7, vec![TaskRecipe::ten(0, 4, 2), rotated]).plan(&sources, Variant::Full).unwrap();
+        for (label, class) in plan.tasks[0].classes.iter().enumerate() {
+            assert_eq!(plan.tasks[1].classes[(label + 1) % 10].name, class.name);
+        }
+    }
+
+    #[test]
+    fn classes_are_found_by_name_or_number_and_unknown_ones_named() {
+        let sources = [source("a", 3, 60, 10)];
+        let named = |names: &[&str]| {
+            let classes = ClassRule::Named(names.iter().map(ToString::to_string).collect());
+            recipe(1, vec![TaskRecipe { classes, ..TaskRecipe::ten(0, 4, 2) }]).plan(&sources, Variant::Full)
+        };
+        assert_eq!(named(&["2", "0 - c0"]).unwrap().tasks[0].classes[0].name, "2 - c2");
+        let error = named(&["9"]).unwrap_err().to_string();
+        assert!(error.contains("no class called '9'") && error.contains("0 - c0"), "{error}");
+        assert!(named(&["2", "2"]).unwrap_err().to_string().contains("twice"));
+    }
+}

@@ -1,0 +1,247 @@
+//! From the names in a plan to images: substitutions, surveys, and reading only what a stream draws.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::recipe::{Source, class_label};
+use super::{Catalog, paper_file};
+use crate::dataset::{Dataset, Keep, ReadOptions, Split};
+use crate::datasets::known;
+use crate::error::{Error, Result};
+use crate::formats;
+use crate::generated::{self, Family};
+use crate::plan::{Draw, StreamPlan, TaskPlan};
+use crate::prepare::Prepare;
+use crate::split::Survey;
+use crate::stream::Stream;
+
+/// What the shared data offer in place of a set that could not be had (see the README of the data).
+fn stand_in(name: &str) -> Option<&'static str> {
+    match name {
+        "dtd" => Some("dtd10"),
+        "cifar100" | "mini-imagenet" => Some("tiny-imagenet"),
+        _ => None,
+    }
+}
+
+impl Catalog {
+    /// Loads the images of a plan, and no others.
+    pub fn load(&self, plan: &StreamPlan) -> Result<Stream> {
+        let mut tasks: BTreeMap<&str, Vec<&TaskPlan>> = BTreeMap::new();
+        for task in &plan.tasks {
+            tasks.entry(&task.source).or_default().push(task);
+        }
+        let read = |(&source, tasks): (&&str, &Vec<&TaskPlan>)| -> Result<(String, Arc<Dataset>)> {
+            let dataset = self.read_drawn(source, tasks, plan.image_size)?;
+            Ok((source.to_owned(), Arc::new(dataset)))
+        };
+        let sets: HashMap<String, Arc<Dataset>> = tasks.par_iter().map(read).collect::<Result<_>>()?;
+        Stream::assemble(plan, &sets)
+    }
+
+    /// Reads the images of a data set that `keep` names: a known or generated set, or a path.
+    pub fn read(&self, source: &str, image_size: usize, keep: &Keep<'_>) -> Result<Dataset> {
+        if let Some(family) = Family::from_name(source) {
+            return generated::dataset(family, &generated::standard_seed(), &ReadOptions::keeping(Prepare::AS_IS, keep));
+        }
+        if known::find(source).is_ok() {
+            return self.dirs.locate(source).ok_or_else(|| self.not_here(source))?.read(keep);
+        }
+        if Path::new(source).exists() {
+            let options = ReadOptions::keeping(Prepare::rgb_square(image_size), keep);
+            return formats::read_any(Path::new(source), &options);
+        }
+        Err(self.unknown(source))
+    }
+
+    /// What a data set holds, without decoding any image.
+    pub fn survey(&self, source: &str, image_size: usize) -> Result<Survey> {
+        let seen: Mutex<[Vec<Vec<u32>>; 3]> = Mutex::default();
+        let note = |split: Split, label: u32, rank: u32| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let classes = &mut seen[split as usize];
+            if classes.len() <= label as usize {
+                classes.resize(label as usize + 1, Vec::new());
+            }
+            classes[label as usize].push(rank);
+            false
+        };
+        let classes = self.read(source, image_size, &note)?.classes;
+        let mut ranks = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for split in &mut ranks {
+            split.resize(classes.len(), Vec::new());
+            split.iter_mut().for_each(|class| class.sort_unstable());
+        }
+        Ok(Survey { classes, ranks })
+    }
+
+    /// A data set for a recipe, with its stand-in where it is missing or where generated sets are asked for.
+    pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<Source> {
+        let (dataset, source, substitution) = if Family::from_name(name).is_some() {
+            (name.to_owned(), name.to_owned(), None)
+        } else if let Some(family) = generated_stand_in(name).filter(|_| generated) {
+            let text = format!("{} stands in for {name}", family.name());
+            (family.name().to_owned(), family.name().to_owned(), Some(text))
+        } else if known::find(name).is_ok() && self.dirs.locate(name).is_none() {
+            let other = stand_in(name).filter(|other| self.dirs.locate(other).is_some());
+            let other = other.ok_or_else(|| self.not_here(name))?;
+            (name.to_owned(), other.to_owned(), Some(format!("{other} stands in for {name}")))
+        } else {
+            (name.to_owned(), name.to_owned(), None)
+        };
+        let survey = self.survey(&source, image_size)?;
+        Ok(Source { dataset, source, substitution, survey })
+    }
+
+    /// The paper's plan with the substitutions that this machine needs.
+    pub(super) fn substitute(&self, mut plan: StreamPlan) -> Result<StreamPlan> {
+        for task in &mut plan.tasks {
+            if self.dirs.locate(&task.source).is_some() {
+                continue;
+            }
+            let other = stand_in(&task.source).and_then(|other| self.dirs.locate(other));
+            let other = other.ok_or_else(|| self.not_here(&task.source))?;
+            let classes = other.classes().unwrap_or_default();
+            let enough = |number: usize| {
+                classes.get(number).cloned().ok_or_else(|| {
+                    let problem = format!("it has {} classes, too few to stand in for {}", classes.len(), task.dataset);
+                    Error::bad(&other.path, problem, "get the whole set again")
+                })
+            };
+            if task.dataset == "dtd" {
+                for (label, class) in task.classes.iter_mut().enumerate() {
+                    class.name = enough(label)?;
+                }
+                let rule = "label i of the task is class i of dtd10, same ranks";
+                task.substitution = Some(format!("dtd10 stands in for dtd: {rule}"));
+            } else {
+                let names = paper_file::cifar100_classes()?;
+                for class in &mut task.classes {
+                    let number = names.iter().position(|name| *name == class.name).unwrap_or(usize::MAX);
+                    class.name = enough(number)?;
+                    class.draws[Split::Test as usize] = Draw::All(50);
+                }
+                let rule = "class i of those that the paper's streams name, in alphabetical order, is class i of \
+                            tiny-imagenet, same ranks; 50 test images a class";
+                task.substitution = Some(format!("tiny-imagenet stands in for cifar100: {rule}"));
+            }
+            task.source.clone_from(&other.name);
+        }
+        Ok(plan)
+    }
+
+    /// Reads the images that some tasks draw, and checks that the source is the one they were drawn from.
+    fn read_drawn(&self, source: &str, tasks: &[&TaskPlan], image_size: usize) -> Result<Dataset> {
+        let located = self.dirs.locate(source).and_then(|located| located.classes());
+        let classes = match located {
+            Some(classes) => classes,
+            None => self.survey(source, image_size)?.classes,
+        };
+        let wanted = Wanted::by(tasks, &classes, source)?;
+        let highest: Vec<AtomicU32> = (0..3 * classes.len()).map(|_| AtomicU32::new(0)).collect();
+        let keep = |split: Split, label: u32, rank: u32| {
+            if let Some(highest) = highest.get(split as usize * classes.len() + label as usize) {
+                highest.fetch_max(rank.saturating_add(1), Ordering::Relaxed);
+            }
+            wanted.has(split, label, rank)
+        };
+        let dataset = self.read(source, image_size, &keep)?;
+        if dataset.classes.len() == classes.len() {
+            check_counts(&dataset, &highest)?;
+        }
+        Ok(dataset)
+    }
+
+    fn not_here(&self, name: &str) -> Error {
+        let cure = match known::find(name) {
+            Ok(known) if known.files.is_empty() => known.about.to_owned(),
+            _ => format!("get it with 'lmc data get {name}', or use '--variant generated'"),
+        };
+        Error::NotHere { name: name.to_owned(), looked_in: self.dirs.describe(), cure }
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let families = Family::ALL.iter().map(|family| family.name());
+        let names = known::all().iter().map(|known| known.name).chain(families);
+        Error::unknown("data set", name, names, "'lmc data list' shows all; a path to your own data works too")
+    }
+}
+
+/// The generated set in the place of a real one. DTD's also takes the place of CIFAR-100, which never
+/// appears beside it.
+fn generated_stand_in(name: &str) -> Option<Family> {
+    Family::stand_in_for(if name == "cifar100" { "dtd" } else { name })
+}
+
+/// A rank means nothing if the source is not the official one: every class must be complete, or carry
+/// explicit ranks (then they have gaps).
+fn check_counts(dataset: &Dataset, highest: &[AtomicU32]) -> Result<()> {
+    let Some((train, test)) = known::official_counts(&dataset.name) else { return Ok(()) };
+    let classes = dataset.classes.len();
+    for (split, set, official) in [(Split::Train, &dataset.train, train), (Split::Test, &dataset.test, test)] {
+        for (label, (&found, &official)) in set.source_counts().iter().zip(&official).enumerate() {
+            let highest = highest.get(split as usize * classes + label).map_or(0, |h| h.load(Ordering::Relaxed));
+            let counted_in_file_order = highest == found;
+            if found != official && (counted_in_file_order || found > official) {
+                let name = &dataset.classes[label];
+                let problem = format!("class '{name}' has {found} {split} images, the official set has {official}");
+                let cure = format!("get it again: lmc data verify {0}, lmc data get {0}", dataset.name);
+                return Err(Error::setting(format!("data set '{}'", dataset.name), problem, cure));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which images some tasks draw from a source.
+struct Wanted {
+    classes: usize,
+    drawn: Vec<Drawn>, // [split * classes + label]
+}
+
+#[derive(Clone, Default)]
+struct Drawn {
+    all: bool,
+    ranks: Vec<bool>,
+}
+
+impl Wanted {
+    fn by(tasks: &[&TaskPlan], names: &[String], source: &str) -> Result<Self> {
+        let classes = names.len();
+        let mut drawn = vec![Drawn::default(); 3 * classes];
+        for task in tasks {
+            for class in &task.classes {
+                let label = class_label(names, &class.name, source)?;
+                for (draw, from) in class.draws.iter().zip(task.from) {
+                    drawn[from as usize * classes + label].add(draw);
+                }
+            }
+        }
+        Ok(Self { classes, drawn })
+    }
+
+    fn has(&self, split: Split, label: u32, rank: u32) -> bool {
+        let drawn = self.drawn.get(split as usize * self.classes + label as usize);
+        drawn.is_some_and(|drawn| drawn.all || drawn.ranks.get(rank as usize).is_some_and(|&wanted| wanted))
+    }
+}
+
+impl Drawn {
+    fn add(&mut self, draw: &Draw) {
+        match draw {
+            Draw::All(_) => self.all = true,
+            Draw::Ranks(ranks) => {
+                for &rank in ranks {
+                    if self.ranks.len() <= rank as usize {
+                        self.ranks.resize(rank as usize + 1, false);
+                    }
+                    self.ranks[rank as usize] = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A task: classes to tell apart, and three sets of images.
+
+use std::sync::Arc;
+
+use crate::dataset::Split;
+use crate::image_set::{ImageSet, ImageShape};
+use crate::picture::Picture;
+use crate::transform::{Looks, Transform};
+
+/// One task of a stream.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Unique in its stream.
+    pub name: String,
+    /// The data set that the stream asks for.
+    pub dataset: String,
+    /// Class names; the label of an image is the position of its class here.
+    pub classes: Vec<String>,
+    /// To learn from.
+    pub train: TaskSet,
+    /// To choose by.
+    pub val: TaskSet,
+    /// To measure with.
+    pub test: TaskSet,
+    /// What is done to the colours.
+    pub looks: Looks,
+    /// What stands in for `dataset`, and how, when it is not on this machine.
+    pub substitution: Option<String>,
+}
+
+impl Task {
+    /// The set of a split.
+    pub fn set(&self, split: Split) -> &TaskSet {
+        match split {
+            Split::Train => &self.train,
+            Split::Val => &self.val,
+            Split::Test => &self.test,
+        }
+    }
+}
+
+/// The images of one split of a task: a view into a data set, so that tasks cost no memory of their own.
+#[derive(Clone, Debug)]
+pub struct TaskSet {
+    source: Arc<ImageSet>,
+    shape: ImageShape,
+    items: Vec<Item>,
+    transforms: Vec<Transform>,
+}
+
+/// One image of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Its position in the source.
+    pub index: u32,
+    /// Its label in the task.
+    pub label: u32,
+    /// Which of the task's transforms it gets.
+    pub look: u8,
+}
+
+impl TaskSet {
+    /// A view of `items` of `source`, as images with `channels` channels.
+    pub(crate) fn new(source: Arc<ImageSet>, channels: usize, items: Vec<Item>, looks: &Looks) -> Self {
+        let shape = ImageShape { channels: channels.max(source.shape().channels), ..source.shape() };
+        Self { source, shape, items, transforms: looks.transforms() }
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// No images at all.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The shape of every image.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+
+    /// The label of an image.
+    pub fn label(&self, position: usize) -> u32 {
+        self.items[position].label
+    }
+
+    /// Where an image comes from: its rank within its class in the source, for checking.
+    pub fn rank(&self, position: usize) -> u32 {
+        self.source.rank(self.items[position].index as usize)
+    }
+
+    /// The label that the source gives to an image, for checking.
+    pub fn source_label(&self, position: usize) -> u32 {
+        self.source.label(self.items[position].index as usize)
+    }
+
+    /// Writes the planar bytes of an image into `target`, whose length is `shape().bytes()`.
+    pub fn write(&self, position: usize, target: &mut [u8]) {
+        let item = self.items[position];
+        let area = self.shape.height * self.shape.width;
+        self.transforms[usize::from(item.look)].write(self.source.image(item.index as usize), area, target);
+    }
+
+    /// An image as a picture.
+    pub fn picture(&self, position: usize) -> Picture {
+        let mut planar = vec![0; self.shape.bytes()];
+        self.write(position, &mut planar);
+        Picture::from_planar(self.shape.width, self.shape.height, &planar)
+    }
+
+    /// The same images in other colours; the out-of-distribution grid normalises with the statistics of
+    /// each pair's training images in the colours of the test.
+    pub fn with_transform(&self, transform: Transform) -> Self {
+        let items = self.items.iter().map(|item| Item { look: 0, ..*item }).collect();
+        Self { items, transforms: vec![transform], ..self.clone() }
+    }
+
+    /// Positions of the first `most` images of a label.
+    pub fn of_label(&self, label: u32, most: usize) -> Vec<usize> {
+        let has_label = |&position: &usize| self.items[position].label == label;
+        (0..self.len()).filter(has_label).take(most).collect()
+    }
+
+    /// A set without images.
+    pub fn empty() -> Self {
+        let looks = Looks::One(Transform::Identity);
+        Self::new(Arc::new(ImageSet::new(0)), 0, Vec::new(), &looks)
+    }
+
+    /// All images of a set, with their own labels: a task for tests and examples.
+    pub fn of_all(source: Arc<ImageSet>, channels: usize, transform: Transform) -> Self {
+        let item = |index: usize| Item { index: index as u32, label: source.label(index), look: 0 };
+        let items = (0..source.len()).map(item).collect();
+        Self::new(source, channels, items, &Looks::One(transform))
+    }
+}
+
+/// A tiny set of grey 2 x 1 images for the tests of this crate: image `i` holds the bytes `2i, 2i + 1`.
+#[cfg(test)]
+pub(crate) fn counting_set(images: u32) -> Arc<ImageSet> {
+    let mut set = ImageSet::new(2);
+    let shape = ImageShape { channels: 1, height: 1, width: 2 };
+    for image in 0..images {
+        let bytes = [(2 * image) as u8, (2 * image + 1) as u8];
+        let rank = set.count(image % 2);
+        set.push_planar(&bytes, shape, image % 2, rank, (std::path::Path::new("test"), "")).unwrap();
+    }
+    Arc::new(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::Colour;
+
+    #[test]
+    fn a_view_transforms_and_replicates() {
+        let items = vec![Item { index: 1, label: 7, look: 1 }, Item { index: 0, label: 3, look: 0 }];
+        let looks = Looks::Mixed(Transform::Identity, Transform::Digit(Colour::RED));
+        let set = TaskSet::new(counting_set(2), 3, items, &looks);
+        assert_eq!(set.shape().bytes(), 6);
+        assert_eq!(set.picture(0).pixels, [2, 0, 0, 3, 0, 0]);
+        assert_eq!(set.picture(1).pixels, [0, 0, 0, 1, 1, 1]);
+        assert_eq!((set.label(0), set.rank(0), set.source_label(0)), (7, 0, 1));
+        assert_eq!(set.with_transform(Transform::Digit(Colour::BLUE)).picture(0).pixels, [0, 0, 2, 0, 0, 3]);
+    }
+
+    #[test]
+    fn an_empty_set_is_empty() {
+        assert!(TaskSet::empty().is_empty());
+    }
+}
