@@ -7,6 +7,8 @@ pub mod folder;
 pub mod idx;
 pub mod manifest;
 pub mod mat;
+mod npy;
 pub mod npz;
 pub mod omniglot;
 pub mod parquet;
+mod raw;
