@@ -32,7 +32,8 @@ impl Normalisation {
         let count = (set.len() * area) as f64;
         let mean = sums.iter().map(|&sum| if sum == 0 { 0.0 } else { (sum as f64 / count / 255.0) as f32 });
         let deviation = sums.iter().zip(&squares).map(|(&sum, &square)| {
-            let variance = (square as f64 - sum as f64 * sum as f64 / count.max(1.0)) / (count - 1.0).max(1.0);
+            let variance =
+                (square as f64 - sum as f64 * sum as f64 / count.max(1.0)) / (count - 1.0).max(1.0);
             // Constant channels (rainbow MNIST has one) come out as 0 and not as a division by 0.
             if variance <= 1e-9 { 1.0 } else { (variance.sqrt() / 255.0) as f32 }
         });

@@ -132,7 +132,10 @@ impl TaskPlan {
                     let same_source = self.from[*split as usize] == self.from[other as usize];
                     let Draw::Ranks(others) = &class.draws[other as usize] else { continue };
                     if let Some(shared) = others.iter().find(|rank| same_source && seen.contains(rank)) {
-                        return fail(format!("image {shared} of class '{}' is in {split} and {other}", class.name));
+                        return fail(format!(
+                            "image {shared} of class '{}' is in {split} and {other}",
+                            class.name
+                        ));
                     }
                 }
             }
@@ -261,7 +264,10 @@ mod tests {
         assert_eq!(Split::ALL.map(|split| mini.tasks[0].count(split)), [4, 1, 100]);
         assert_eq!(mini.tasks[0].classes[0].draws[0], Draw::Ranks(vec![39, 38, 37, 36]));
         assert_eq!(mini.variant, Variant::Mini);
-        assert_eq!(plan(vec![task("t", [Draw::NONE, Draw::NONE, Draw::NONE])]).mini().tasks[0].count(Split::Test), 0);
+        assert_eq!(
+            plan(vec![task("t", [Draw::NONE, Draw::NONE, Draw::NONE])]).mini().tasks[0].count(Split::Test),
+            0
+        );
     }
 
     #[test]
@@ -275,7 +281,10 @@ mod tests {
     #[test]
     fn shared_and_repeated_images_are_refused() {
         let ranks = |list: &[u32]| Draw::Ranks(list.to_vec());
-        assert!(task("t", [ranks(&[1, 2]), ranks(&[3]), ranks(&[1])]).check().is_ok(), "test is another split");
+        assert!(
+            task("t", [ranks(&[1, 2]), ranks(&[3]), ranks(&[1])]).check().is_ok(),
+            "test is another split"
+        );
         let shared = task("t", [ranks(&[1, 2]), ranks(&[2]), Draw::NONE]).check().unwrap_err().to_string();
         assert!(shared.contains("in train and val"), "{shared}");
         let twice = task("t", [ranks(&[1, 1]), Draw::NONE, Draw::NONE]).check().unwrap_err().to_string();

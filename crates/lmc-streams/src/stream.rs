@@ -42,7 +42,9 @@ impl Stream {
             let set = sets.get(&task.source).ok_or_else(missing)?;
             for split in task.from {
                 let images = set.split(split);
-                ranks.entry((&task.source, split)).or_insert_with(|| images.map_or_else(Vec::new, |i| i.by_class()));
+                ranks
+                    .entry((&task.source, split))
+                    .or_insert_with(|| images.map_or_else(Vec::new, |i| i.by_class()));
             }
             let seed = Seed::root(plan.seed).named("looks").numbered(number as u64);
             let view = |split: Split| {
@@ -72,7 +74,13 @@ impl Stream {
 }
 
 /// The images of one split of a task.
-fn view(task: &TaskPlan, split: Split, set: &Dataset, ranks: &[Vec<(u32, u32)>], seed: &Seed) -> Result<TaskSet> {
+fn view(
+    task: &TaskPlan,
+    split: Split,
+    set: &Dataset,
+    ranks: &[Vec<(u32, u32)>],
+    seed: &Seed,
+) -> Result<TaskSet> {
     let mut items = Vec::with_capacity(task.count(split));
     for (label, class) in task.classes.iter().enumerate() {
         let source_label = class_label(&set.classes, &class.name, &task.source)?;
@@ -93,12 +101,14 @@ fn view(task: &TaskPlan, split: Split, set: &Dataset, ranks: &[Vec<(u32, u32)>],
 /// Positions in the source of the images that a class contributes.
 fn indices(class: &ClassPlan, split: Split, present: &[(u32, u32)], source: &str) -> Result<Vec<u32>> {
     let fail = |problem: String| {
-        let cure = format!("this is not the data set that the stream was made from: lmc data verify {source}");
+        let cure =
+            format!("this is not the data set that the stream was made from: lmc data verify {source}");
         Error::setting(format!("data set '{source}'"), problem, cure)
     };
     match &class.draws[split as usize] {
         Draw::All(count) if present.len() != *count as usize => {
-            let problem = format!("class '{}' has {} {split} images instead of {count}", class.name, present.len());
+            let problem =
+                format!("class '{}' has {} {split} images instead of {count}", class.name, present.len());
             Err(fail(problem))
         }
         Draw::All(_) => Ok(present.iter().map(|&(_, index)| index).collect()),

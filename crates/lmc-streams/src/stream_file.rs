@@ -138,7 +138,9 @@ impl StreamFile {
                 return fail(&place, "its name is empty or taken", "give every task a name of its own");
             }
             match &task.classes {
-                Some(Classes::Number(0 | 1)) => return fail(&place, "fewer than two classes", "use two or more"),
+                Some(Classes::Number(0 | 1)) => {
+                    return fail(&place, "fewer than two classes", "use two or more");
+                }
                 Some(Classes::Names(names)) if names.len() < 2 => {
                     return fail(&place, "fewer than two classes", "name two or more");
                 }
@@ -169,7 +171,13 @@ impl StreamFile {
                 Some(Classes::Names(names)) => ClassRule::Named(names.clone()),
             };
             let per_class = task.amounts().map_err(|problem| Error::setting("task", problem, EXAMPLE))?;
-            tasks.push(TaskRecipe { name: task.name.clone(), source, classes, per_class, looks: task.looks()? });
+            tasks.push(TaskRecipe {
+                name: task.name.clone(),
+                source,
+                classes,
+                per_class,
+                looks: task.looks()?,
+            });
         }
         let name = self.name.clone().unwrap_or_else(|| "stream".to_owned());
         let seed = seed.or(self.seed).unwrap_or(1);
@@ -189,7 +197,9 @@ impl TaskEntry {
             None => Ok(ALL),
             Some(Amount::Count(count)) => Ok(*count),
             Some(Amount::Word(word)) if word == "all" => Ok(ALL),
-            Some(Amount::Word(word)) => Err(format!("'{word}' is not a number of images; use a number or \"all\"")),
+            Some(Amount::Word(word)) => {
+                Err(format!("'{word}' is not a number of images; use a number or \"all\""))
+            }
         };
         Ok([amount(&self.train)?, amount(&self.val)?, amount(&self.test)?])
     }
@@ -233,7 +243,10 @@ mod tests {
             ("[[task]]\ndata = \"mnist\"\ntrain = -4\n", ["line 3", "number of images"]),
             ("[[task]]\ndata = \"mnist\"\ntransform = \"pink\"\n", ["task 1", "'pink'"]),
             ("image_size = 4\n[[task]]\ndata = \"mnist\"\n", ["image_size", "8 to 512"]),
-            ("[[task]]\nname=\"a\"\ndata=\"mnist\"\n[[task]]\nname=\"a\"\ndata=\"svhn\"\n", ["task 2", "taken"]),
+            (
+                "[[task]]\nname=\"a\"\ndata=\"mnist\"\n[[task]]\nname=\"a\"\ndata=\"svhn\"\n",
+                ["task 2", "taken"],
+            ),
             ("[[task]\n", ["line 1", ""]),
         ];
         for (text, parts) in cases {

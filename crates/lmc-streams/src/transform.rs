@@ -47,7 +47,11 @@ impl FromStr for Colour {
             Some(Self([channel(0)?, channel(2)?, channel(4)?]))
         };
         named.or_else(hex).ok_or_else(|| {
-            Error::setting("transform", format!("'{text}' is not a colour"), "use red, green, blue or #rrggbb")
+            Error::setting(
+                "transform",
+                format!("'{text}' is not a colour"),
+                "use red, green, blue or #rrggbb",
+            )
         })
     }
 }
@@ -196,7 +200,9 @@ mod tests {
         for text in ["identity", "rainbow green", "background red", "digit blue", "digit #102030"] {
             assert_eq!(text.parse::<Transform>().unwrap().to_string(), text);
         }
-        for text in ["", "rainbow", "rainbow pink", "digit #12345", "digit #1234567", "digit #ßßß", "digit red red"] {
+        for text in
+            ["", "rainbow", "rainbow pink", "digit #12345", "digit #1234567", "digit #ßßß", "digit red red"]
+        {
             assert!(text.parse::<Transform>().is_err(), "{text}");
         }
     }

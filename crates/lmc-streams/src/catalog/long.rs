@@ -40,7 +40,8 @@ mod tests {
     fn large_tasks_become_rare_and_end() {
         let tasks = s_long(5, &Seed::root(3));
         assert_eq!(tasks.len(), 100);
-        let large = |range: std::ops::Range<usize>| tasks[range].iter().filter(|t| t.per_class[0] == 1000).count();
+        let large =
+            |range: std::ops::Range<usize>| tasks[range].iter().filter(|t| t.per_class[0] == 1000).count();
         assert!(large(0..33) > large(33..66) && large(33..66) > 0);
         assert_eq!(large(66..100), 0);
         assert!((0..5).all(|source| tasks.iter().any(|task| task.source == source)));

@@ -82,7 +82,12 @@ impl PaperStream {
         let by_name = PAPER_STREAMS.iter().find(|stream| stream.name == name);
         by_name.or_else(|| PAPER_STREAMS.iter().find(|stream| stream.file_name == name)).ok_or_else(|| {
             let known = PAPER_STREAMS.iter().map(|stream| stream.name);
-            Error::unknown("stream", name, known, "'lmc streams list' shows all; a path to a .toml file works too")
+            Error::unknown(
+                "stream",
+                name,
+                known,
+                "'lmc streams list' shows all; a path to a .toml file works too",
+            )
         })
     }
 
@@ -184,7 +189,11 @@ impl Catalog {
             let folder = path.parent().unwrap_or(Path::new(""));
             let (sources, recipe) = StreamFile::read(path)?.recipe(folder, request.seed)?;
             if !request.sources.is_empty() {
-                return Err(Error::setting("data sets", "a stream file names its own", "edit the file instead"));
+                return Err(Error::setting(
+                    "data sets",
+                    "a stream file names its own",
+                    "edit the file instead",
+                ));
             }
             self.draw(&recipe, &sources, full)?
         } else {
@@ -208,7 +217,8 @@ impl Catalog {
         let (given, own) = (request.sources.len(), stream.sources.len());
         let any_number = stream.sources.len() == 5;
         if !any_number && given != own {
-            let problem = format!("{given} given, but {} has {own} roles: {}", stream.name, stream.sources.join(", "));
+            let problem =
+                format!("{given} given, but {} has {own} roles: {}", stream.name, stream.sources.join(", "));
             return Err(Error::setting("data sets", problem, "name one per role, in this order"));
         }
         Ok(request.sources.clone())

@@ -24,7 +24,9 @@ pub fn plan(name: &str, file_name: &str) -> Result<StreamPlan> {
     let text = text()?;
     let mut tasks: Vec<TaskPlan> = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let Some(rest) = line.strip_prefix(file_name).and_then(|rest| rest.strip_prefix('\t')) else { continue };
+        let Some(rest) = line.strip_prefix(file_name).and_then(|rest| rest.strip_prefix('\t')) else {
+            continue;
+        };
         let fail = |problem: &str| {
             let row = format!("line {}", number + 1);
             Error::bad_at(Path::new(NAME), row, problem, "the program is damaged: install it again")
@@ -32,13 +34,8 @@ pub fn plan(name: &str, file_name: &str) -> Result<StreamPlan> {
         let row = Row::parse(rest).ok_or_else(|| fail("the line cannot be read"))?;
         row.add_to(&mut tasks, file_name).map_err(fail)?;
     }
-    let mut plan = StreamPlan {
-        name: name.to_owned(),
-        seed: PAPER_SEED,
-        variant: Variant::Full,
-        image_size: 32,
-        tasks,
-    };
+    let mut plan =
+        StreamPlan { name: name.to_owned(), seed: PAPER_SEED, variant: Variant::Full, image_size: 32, tasks };
     plan.name_tasks();
     plan.check()?;
     Ok(plan)
@@ -77,7 +74,9 @@ impl<'a> Row<'a> {
         let split = Split::ALL.into_iter().find(|s| s.to_string() == split)?;
         let draw = match ranks {
             "ALL" => Draw::All(count),
-            ranks => Draw::Ranks(ranks.split(' ').map(str::parse).collect::<std::result::Result<_, _>>().ok()?),
+            ranks => {
+                Draw::Ranks(ranks.split(' ').map(str::parse).collect::<std::result::Result<_, _>>().ok()?)
+            }
         };
         (draw.len() == count as usize).then_some(Self { task, label, dataset, class, transform, split, draw })
     }
@@ -162,7 +161,8 @@ mod tests {
         ];
         assert_eq!(counts(&plan), expected);
         assert_eq!(plan.tasks[5].name, "cifar10-2");
-        let names = |task: usize| plan.tasks[task].classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>();
+        let names =
+            |task: usize| plan.tasks[task].classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names(0)[..3], ["dog", "airplane", "bird"]);
         assert_eq!(names(0), names(5));
         // First ranks of the first line of the file.

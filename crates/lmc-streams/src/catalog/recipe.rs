@@ -84,7 +84,8 @@ impl Recipe {
     /// Draws the stream.
     pub fn plan(&self, sources: &[Source], variant: Variant) -> Result<StreamPlan> {
         let seed = Seed::root(self.seed).named("stream");
-        let pools: Vec<Pools> = sources.iter().map(|source| Pools::of(&source.source, &source.survey)).collect();
+        let pools: Vec<Pools> =
+            sources.iter().map(|source| Pools::of(&source.source, &source.survey)).collect();
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for (number, recipe) in self.tasks.iter().enumerate() {
             let missing = || Error::setting("data sets", "a task has none", "name one data set per role");

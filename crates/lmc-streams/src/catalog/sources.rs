@@ -46,7 +46,11 @@ impl Catalog {
     /// Reads the images of a data set that `keep` names: a known or generated set, or a path.
     pub fn read(&self, source: &str, image_size: usize, keep: &Keep<'_>) -> Result<Dataset> {
         if let Some(family) = Family::from_name(source) {
-            return generated::dataset(family, &generated::standard_seed(), &ReadOptions::keeping(Prepare::AS_IS, keep));
+            return generated::dataset(
+                family,
+                &generated::standard_seed(),
+                &ReadOptions::keeping(Prepare::AS_IS, keep),
+            );
         }
         if known::find(source).is_ok() {
             return self.dirs.locate(source).ok_or_else(|| self.not_here(source))?.read(keep);
@@ -108,7 +112,8 @@ impl Catalog {
             let classes = other.classes().unwrap_or_default();
             let enough = |number: usize| {
                 classes.get(number).cloned().ok_or_else(|| {
-                    let problem = format!("it has {} classes, too few to stand in for {}", classes.len(), task.dataset);
+                    let problem =
+                        format!("it has {} classes, too few to stand in for {}", classes.len(), task.dataset);
                     Error::bad(&other.path, problem, "get the whole set again")
                 })
             };
@@ -167,7 +172,12 @@ impl Catalog {
     fn unknown(&self, name: &str) -> Error {
         let families = Family::ALL.iter().map(|family| family.name());
         let names = known::all().iter().map(|known| known.name).chain(families);
-        Error::unknown("data set", name, names, "'lmc data list' shows all; a path to your own data works too")
+        Error::unknown(
+            "data set",
+            name,
+            names,
+            "'lmc data list' shows all; a path to your own data works too",
+        )
     }
 }
 
@@ -182,13 +192,16 @@ fn generated_stand_in(name: &str) -> Option<Family> {
 fn check_counts(dataset: &Dataset, highest: &[AtomicU32]) -> Result<()> {
     let Some((train, test)) = known::official_counts(&dataset.name) else { return Ok(()) };
     let classes = dataset.classes.len();
-    for (split, set, official) in [(Split::Train, &dataset.train, train), (Split::Test, &dataset.test, test)] {
+    for (split, set, official) in [(Split::Train, &dataset.train, train), (Split::Test, &dataset.test, test)]
+    {
         for (label, (&found, &official)) in set.source_counts().iter().zip(&official).enumerate() {
-            let highest = highest.get(split as usize * classes + label).map_or(0, |h| h.load(Ordering::Relaxed));
+            let highest =
+                highest.get(split as usize * classes + label).map_or(0, |h| h.load(Ordering::Relaxed));
             let counted_in_file_order = highest == found;
             if found != official && (counted_in_file_order || found > official) {
                 let name = &dataset.classes[label];
-                let problem = format!("class '{name}' has {found} {split} images, the official set has {official}");
+                let problem =
+                    format!("class '{name}' has {found} {split} images, the official set has {official}");
                 let cure = format!("get it again: lmc data verify {0}, lmc data get {0}", dataset.name);
                 return Err(Error::setting(format!("data set '{}'", dataset.name), problem, cure));
             }

@@ -27,7 +27,8 @@ impl DataDirs {
             return Err(Error::bad(dir, "no such data folder", "correct --data-dir, or create the folder"));
         }
         let from_environment = env::var_os("LMC_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
-        let all = [given.map(Path::to_owned), from_environment, Some("../shared/data".into()), platform_dir()];
+        let all =
+            [given.map(Path::to_owned), from_environment, Some("../shared/data".into()), platform_dir()];
         Ok(Self { dirs: all.into_iter().flatten().collect() })
     }
 
@@ -38,7 +39,8 @@ impl DataDirs {
 
     /// Where `lmc data get` puts things: the named folder, `$LMC_DATA`, or the platform's own.
     pub fn download_dir(given: Option<&Path>) -> Option<PathBuf> {
-        let from_environment = || env::var_os("LMC_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let from_environment =
+            || env::var_os("LMC_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
         given.map(Path::to_owned).or_else(from_environment).or_else(platform_dir)
     }
 
@@ -98,8 +100,12 @@ impl Located {
     fn at(path: &Path, name: &str) -> Option<Self> {
         let own = match name {
             "mnist" | "fashion-mnist" => idx_files(path).map(Layout::Idx),
-            "cifar10" => cifar_files(path, "cifar-10", "data_batch_1.bin").map(|p| Layout::Cifar(p, cifar::Kind::Ten)),
-            "cifar100" => cifar_files(path, "cifar-100", "train.bin").map(|p| Layout::Cifar(p, cifar::Kind::Hundred)),
+            "cifar10" => {
+                cifar_files(path, "cifar-10", "data_batch_1.bin").map(|p| Layout::Cifar(p, cifar::Kind::Ten))
+            }
+            "cifar100" => {
+                cifar_files(path, "cifar-100", "train.bin").map(|p| Layout::Cifar(p, cifar::Kind::Hundred))
+            }
             "svhn" => {
                 let files = ["train_32x32.mat", "test_32x32.mat"].map(|file| path.join(file));
                 files.iter().all(|file| file.is_file()).then_some(Layout::Mat(files))
@@ -108,10 +114,12 @@ impl Located {
                 .into_iter()
                 .find(|root| root.join("labels/train1.txt").is_file())
                 .map(Layout::Dtd),
-            "omniglot" => ["images_background", "images_background.zip", "images_evaluation", "images_evaluation.zip"]
-                .iter()
-                .any(|part| path.join(part).exists())
-                .then_some(Layout::Omniglot),
+            "omniglot" => {
+                ["images_background", "images_background.zip", "images_evaluation", "images_evaluation.zip"]
+                    .iter()
+                    .any(|part| path.join(part).exists())
+                    .then_some(Layout::Omniglot)
+            }
             "mini-imagenet" => path.join("train").is_dir().then_some(Layout::Folder),
             _ => None,
         };
@@ -147,7 +155,9 @@ impl Located {
     /// Class names, where they can be had without reading everything.
     pub fn classes(&self) -> Option<Vec<String>> {
         match &self.layout {
-            Layout::Idx(_) | Layout::Mat(_) => Some(class_names(&self.name)).filter(|names| !names.is_empty()),
+            Layout::Idx(_) | Layout::Mat(_) => {
+                Some(class_names(&self.name)).filter(|names| !names.is_empty())
+            }
             Layout::Parquet(files) => {
                 let names = parquet::describe(&files.first()?.1).ok()?.classes;
                 names.filter(|names| !names.is_empty())
@@ -210,11 +220,27 @@ impl Located {
 pub(crate) fn class_names(name: &str) -> Vec<String> {
     let names: &[&str] = match name {
         "mnist" | "svhn" => &[
-            "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six", "7 - seven",
-            "8 - eight", "9 - nine",
+            "0 - zero",
+            "1 - one",
+            "2 - two",
+            "3 - three",
+            "4 - four",
+            "5 - five",
+            "6 - six",
+            "7 - seven",
+            "8 - eight",
+            "9 - nine",
         ],
         "fashion-mnist" => &[
-            "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
             "Ankle boot",
         ],
         _ => &[],

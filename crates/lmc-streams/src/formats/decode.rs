@@ -1,1 +1,296 @@
-//! To be written.
+//! Encoded pictures (PNG, JPEG, WebP) become [`Picture`]s (specification §3.1: everything is 8 bit).
+//!
+//! Grey stays grey (one channel), colour becomes RGB. 16 bits are scaled to 8. Transparency is laid over
+//! white, so that a transparent drawing looks as it does on paper. A photo's EXIF orientation is ignored, as
+//! Pillow and torchvision do.
+
+use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use image::codecs::jpeg::JpegDecoder;
+use image::codecs::png::PngDecoder;
+use image::codecs::webp::WebPDecoder;
+use image::{ColorType, ImageDecoder, ImageError, Limits};
+
+use crate::error::Error;
+use crate::picture::Picture;
+
+/// Longest side of a picture that is decoded.
+pub const LARGEST_SIDE: u32 = 16_384;
+
+/// Most bytes that a decoded picture may take.
+pub const LARGEST_PICTURE: u64 = 256 << 20;
+
+/// Why a picture could not be decoded, and what to do; the caller knows the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeProblem {
+    /// What is wrong.
+    pub problem: String,
+    /// What the user can do.
+    pub cure: &'static str,
+}
+
+impl DecodeProblem {
+    /// The problem of a file that is one picture.
+    pub fn in_file(self, path: &Path) -> Error {
+        Error::bad(path, self.problem, self.cure)
+    }
+
+    /// The problem of a row of a file.
+    pub fn at_row(self, path: &Path, row: impl Into<String>) -> Error {
+        Error::bad_at(path, row, self.problem, self.cure)
+    }
+}
+
+/// Decodes a picture.
+pub fn decode(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
+    let damaged = || problem("the picture is damaged: the decoder gave up", REPLACE);
+    catch_panic(|| decode_known(bytes)).unwrap_or_else(|| Err(damaged()))
+}
+
+/// Runs code of other people on bytes of other people.
+///
+/// Decoders are large, and some of their assertions can be reached by hostile bytes (negative offsets in
+/// parquet footers are one). The user is owed a message that names the file, not a crash.
+pub(super) fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(run)).ok()
+}
+
+const REPLACE: &str = "replace it by an intact copy, or remove it";
+
+fn problem(problem: impl Into<String>, cure: &'static str) -> DecodeProblem {
+    DecodeProblem { problem: problem.into(), cure }
+}
+
+fn decode_known(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        let mut limits = Limits::no_limits();
+        limits.max_image_width = Some(LARGEST_SIDE);
+        limits.max_image_height = Some(LARGEST_SIDE);
+        limits.max_alloc = Some(LARGEST_PICTURE);
+        read(PngDecoder::with_limits(Cursor::new(bytes), limits), "PNG")
+    } else if bytes.starts_with(b"\xff\xd8\xff") {
+        if is_cut_short(bytes) {
+            return Err(problem("the JPEG picture is cut short", REPLACE));
+        }
+        read(JpegDecoder::new(Cursor::new(bytes)), "JPEG")
+    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        read(WebPDecoder::new(Cursor::new(bytes)), "WebP")
+    } else if bytes.is_empty() {
+        Err(problem("the picture is empty", REPLACE))
+    } else {
+        Err(problem("this is not a PNG, JPEG or WebP picture", "convert it to PNG, or remove it"))
+    }
+}
+
+/// The JPEG decoder fills the missing part with grey and says nothing. Inside the data of a scan the byte FF
+/// is escaped, so the end marker after the last start of a scan is there if and only if the scan is whole.
+fn is_cut_short(jpeg: &[u8]) -> bool {
+    let last = |marker: [u8; 2]| jpeg.windows(2).rposition(|pair| pair == marker);
+    last([0xff, 0xd9]) < last([0xff, 0xda])
+}
+
+fn read(decoder: Result<impl ImageDecoder, ImageError>, format: &str) -> Result<Picture, DecodeProblem> {
+    let explain = |error: ImageError| match error {
+        ImageError::Limits(_) => too_large(),
+        other => problem(format!("the {format} picture is damaged ({})", first_line(&other)), REPLACE),
+    };
+    let decoder = decoder.map_err(explain)?;
+    let (width, height) = decoder.dimensions();
+    let total = decoder.total_bytes();
+    if width > LARGEST_SIDE || height > LARGEST_SIDE || total > LARGEST_PICTURE {
+        return Err(too_large());
+    }
+    let colour = decoder.color_type();
+    let mut pixels = vec![0; usize::try_from(total).map_err(|_| too_large())?];
+    decoder.read_image(&mut pixels).map_err(explain)?;
+    if matches!(colour, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16) {
+        pixels = narrow(&pixels);
+    }
+    let (channels, pixels) = match colour {
+        ColorType::L8 | ColorType::L16 => (1, pixels),
+        ColorType::La8 | ColorType::La16 => (1, over_white::<2>(&pixels)),
+        ColorType::Rgb8 | ColorType::Rgb16 => (3, pixels),
+        ColorType::Rgba8 | ColorType::Rgba16 => (3, over_white::<4>(&pixels)),
+        other => return Err(problem(format!("pixels of kind {other:?}"), "convert it to an 8-bit PNG")),
+    };
+    Ok(Picture { width: width as usize, height: height as usize, channels, pixels })
+}
+
+fn too_large() -> DecodeProblem {
+    problem(
+        format!("the picture is larger than {LARGEST_SIDE} pixels a side or 256 MiB"),
+        "make it smaller, or remove it",
+    )
+}
+
+/// Messages of decoders may span lines; ours are one line.
+fn first_line(error: &ImageError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// 16 bits to 8, rounded: 65535 is 255 * 257.
+fn narrow(pixels: &[u8]) -> Vec<u8> {
+    let wide = pixels.chunks_exact(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+    wide.map(|value| ((u32::from(value) + 128) / 257) as u8).collect()
+}
+
+/// Lays pixels over white; alpha is the last of `N` channels.
+fn over_white<const N: usize>(pixels: &[u8]) -> Vec<u8> {
+    let mut result = Vec::with_capacity(pixels.len() / N * (N - 1));
+    for pixel in pixels.chunks_exact(N) {
+        let alpha = u32::from(pixel[N - 1]);
+        let mix = |&value: &u8| ((u32::from(value) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
+        result.extend(pixel[..N - 1].iter().map(mix));
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use image::codecs::png::PngEncoder;
+    use image::{ExtendedColorType, ImageEncoder, ImageFormat};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn png(pixels: &[u8], width: u32, height: u32, colour: ExtendedColorType) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PngEncoder::new(&mut bytes).write_image(pixels, width, height, colour).unwrap();
+        bytes
+    }
+
+    fn encode(format: ImageFormat) -> Vec<u8> {
+        let pixels = (0..8 * 8 * 3).map(|at| (at * 7 % 256) as u8).collect();
+        let image = image::RgbImage::from_raw(8, 8, pixels).unwrap();
+        let mut bytes = Cursor::new(Vec::new());
+        image.write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    /// A PNG with an honest checksum whose header says `side` x `side`.
+    fn giant_png(side: u32) -> Vec<u8> {
+        let mut bytes = png(&[0], 1, 1, ExtendedColorType::L8);
+        bytes[16..20].copy_from_slice(&side.to_be_bytes());
+        bytes[20..24].copy_from_slice(&side.to_be_bytes());
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes[12..29]);
+        bytes[29..33].copy_from_slice(&crc.sum().to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn colour_kinds() {
+        let grey = decode(&png(&[0, 100, 255], 3, 1, ExtendedColorType::L8)).unwrap();
+        assert_eq!(grey, Picture { width: 3, height: 1, channels: 1, pixels: vec![0, 100, 255] });
+        // Half transparent black over white: (0 * 128 + 255 * 127 + 127) / 255 = 127.
+        let drawing = decode(&png(&[0, 128, 9, 0], 2, 1, ExtendedColorType::La8)).unwrap();
+        assert_eq!((drawing.channels, drawing.pixels), (1, vec![127, 255]));
+        let glass = decode(&png(&[255, 0, 10, 51], 1, 1, ExtendedColorType::Rgba8)).unwrap();
+        // 51 = 255 / 5, so four fifths are white: 204, and 2 of the 10.
+        assert_eq!((glass.channels, glass.pixels), (3, vec![255, 204, 206]));
+        // 0x0100 = 256 is nearer to 1 than to 0; 0x8000 = 32768 / 257 = 127.5 -> 128; 0x007f -> 0.
+        let wide: Vec<u8> = [0x0100_u16, 0x8000, 0x007f].iter().flat_map(|v| v.to_ne_bytes()).collect();
+        assert_eq!(decode(&png(&wide, 3, 1, ExtendedColorType::L16)).unwrap().pixels, [1, 128, 0]);
+    }
+
+    #[test]
+    fn one_bit_grey_and_palettes() {
+        // Made with Pillow: 3 x 1 pixels, mode "1" (white, black, white) and mode "P" (red, blue, red).
+        let bits = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x01\x01\0\0\0\0";
+        let picture = decode(&with_data(bits, &[], &[0, 0b1010_0000])).unwrap();
+        assert_eq!((picture.channels, picture.pixels), (1, vec![255, 0, 255]));
+        let palette = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x01\x08\x03\0\0\0";
+        let picture = decode(&with_data(palette, &[255, 0, 0, 0, 0, 255], &[0, 0, 1, 0])).unwrap();
+        assert_eq!((picture.channels, picture.pixels), (3, vec![255, 0, 0, 0, 0, 255, 255, 0, 0]));
+    }
+
+    /// Completes a PNG: checksum of the header, palette, filtered rows, end.
+    fn with_data(header: &[u8], palette: &[u8], rows: &[u8]) -> Vec<u8> {
+        use std::io::Write;
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zlib.write_all(rows).unwrap();
+        let mut bytes = header[..8].to_vec();
+        let data = zlib.finish().unwrap();
+        for (name, content) in
+            [(b"IHDR", &header[16..]), (b"PLTE", palette), (b"IDAT", &data[..]), (b"IEND", &[])]
+        {
+            if content.is_empty() && name == b"PLTE" {
+                continue;
+            }
+            let start = bytes.len() + 4;
+            bytes.extend((content.len() as u32).to_be_bytes());
+            bytes.extend(name);
+            bytes.extend(content);
+            let mut crc = flate2::Crc::new();
+            crc.update(&bytes[start..]);
+            bytes.extend(crc.sum().to_be_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_giant_is_refused_by_its_header() {
+        let refused = decode(&giant_png(60_000)).unwrap_err();
+        assert!(refused.problem.contains("16384 pixels a side"), "{refused:?}");
+        // Within the sides, but 16,000 * 16,000 bytes are 244 MiB: allowed, and found to be a lie.
+        let lie = decode(&giant_png(16_000)).unwrap_err();
+        assert!(lie.problem.contains("PNG picture is damaged"), "{lie:?}");
+    }
+
+    #[test]
+    fn what_is_not_a_picture_is_said() {
+        let text = decode(b"hello, I am a text").unwrap_err();
+        assert!(
+            text.problem.contains("not a PNG, JPEG or WebP") && text.cure.contains("convert"),
+            "{text:?}"
+        );
+        assert!(decode(b"").unwrap_err().problem.contains("empty"));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_said() {
+        for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
+            let whole = encode(format);
+            assert_eq!(decode(&whole).unwrap().pixels.len(), 192);
+            for keep in [whole.len() * 2 / 3, whole.len() - 40] {
+                let error = decode(&whole[..keep]).unwrap_err();
+                assert!(
+                    error.problem.contains("damaged") || error.problem.contains("cut short"),
+                    "{error:?}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn mutated_bytes_never_panic(
+            format in 0..3_usize,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = encode([ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP][format]);
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let _ = decode(&bytes);
+            let _ = decode(&bytes[..cut.index(bytes.len())]);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(head in 0..4_usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let heads: [&[u8]; 4] = [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x40\0\0\0WEBPVP8L"];
+            let _ = decode(&[heads[head], &bytes].concat());
+        }
+
+        #[test]
+        fn png_comes_back(pixels in prop::collection::vec(any::<u8>(), 12)) {
+            let picture = decode(&png(&pixels, 2, 2, ExtendedColorType::Rgb8)).unwrap();
+            prop_assert_eq!(picture.pixels, pixels);
+        }
+    }
+}

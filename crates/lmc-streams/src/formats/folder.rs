@@ -1,1 +1,151 @@
-//! To be written.
+//! A user's folder of pictures: `root/class/anything.png`, or `root/{train,val,test}/class/anything.png`.
+//!
+//! Class names are the folder names, sorted; pictures of a class (subfolders included) come in the order of
+//! their paths, on any file system. Hidden files, and files that are no PNG, JPEG or WebP by their extension,
+//! are ignored. A folder that links lead to twice is read once, so a loop of links ends.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use super::intake::{Entry, read_files};
+use crate::dataset::{Dataset, ReadOptions, Split};
+use crate::error::{Error, Result};
+
+/// Reads a folder of class folders. Its name becomes the name of the data set.
+pub fn read(root: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
+    let splits = find_splits(root)?;
+    let mut classes = Vec::new();
+    let mut entries = Vec::new();
+    for (split, folder) in splits {
+        let found = subfolders(&folder)?;
+        if found.is_empty() {
+            let cure = "make one subfolder per class and put the class's pictures there";
+            return Err(Error::bad(&folder, "there is no class folder in it", cure));
+        }
+        if split == Split::Train {
+            classes = found.iter().map(|(name, _)| name.clone()).collect();
+        }
+        for (class, path) in found {
+            let Ok(label) = classes.binary_search(&class) else {
+                let problem = format!("class '{class}' is not among the training classes");
+                return Err(Error::bad(&path, problem, "add training pictures of it, or remove the folder"));
+            };
+            let pictures = pictures_below(&path)?;
+            if pictures.is_empty() {
+                let problem = format!("class '{class}' has no picture (png, jpg, jpeg or webp)");
+                return Err(Error::bad(&path, problem, "add pictures, or remove the folder"));
+            }
+            let entry = |path| Entry { split, label: label as u32, path, listed: None };
+            entries.extend(pictures.into_iter().map(entry));
+        }
+    }
+    read_files(name_of(root), classes, &entries, options)
+}
+
+/// The name of a data set that a user's file or folder holds.
+pub(super) fn name_of(path: &Path) -> String {
+    let absolute = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = if absolute.is_dir() { absolute.file_name() } else { absolute.file_stem() };
+    name.map_or_else(|| "data".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The folders that hold class folders. Training comes first: it decides which classes there are.
+fn find_splits(root: &Path) -> Result<Vec<(Split, PathBuf)>> {
+    let folders = subfolders(root)?;
+    // Without a `train` beside it, `test` may well be the name of a class.
+    if !folders.iter().any(|(name, _)| name == "train") {
+        return Ok(vec![(Split::Train, root.to_owned())]);
+    }
+    let mut splits = Vec::new();
+    for (name, path) in folders {
+        let split = match name.as_str() {
+            "train" => Split::Train,
+            "val" | "valid" | "validation" => Split::Val,
+            "test" => Split::Test,
+            _ => {
+                let problem = "a folder beside 'train' that is none of val, valid, validation, test";
+                return Err(Error::bad(&path, problem, "rename it, or move it elsewhere"));
+            }
+        };
+        if splits.iter().any(|(other, _)| *other == split) {
+            return Err(Error::bad(&path, "a second folder of validation pictures", "join the two"));
+        }
+        splits.push((split, path));
+    }
+    splits.sort();
+    Ok(splits)
+}
+
+/// The folders in a folder, by name.
+pub(super) fn subfolders(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut folders = Vec::new();
+    for (path, metadata) in visible(folder)? {
+        if metadata.is_dir() {
+            folders.push((text_name(&path)?, path));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// All pictures in a folder and below it, by path.
+pub(super) fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut pictures = Vec::new();
+    let mut seen = HashSet::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let real = fs::canonicalize(&folder).map_err(Error::io("read", &folder))?;
+        if !seen.insert(real) {
+            continue;
+        }
+        for (path, metadata) in visible(&folder)? {
+            if metadata.is_dir() {
+                text_name(&path)?;
+                open.push(path);
+            } else if metadata.is_file() && is_picture(&path) {
+                text_name(&path)?;
+                pictures.push(path);
+            }
+        }
+        // The last is looked into first: which of two links is followed depends on names alone.
+        open.sort_by(|a, b| b.cmp(a));
+    }
+    pictures.sort();
+    Ok(pictures)
+}
+
+/// What a folder holds and does not hide; links are followed.
+fn visible(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
+    let listing = fs::read_dir(folder).map_err(Error::io("read", folder))?;
+    let mut found = Vec::new();
+    for entry in listing {
+        let entry = entry.map_err(Error::io("read", folder))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        let metadata = fs::metadata(&path).map_err(|error| {
+            if path.is_symlink() {
+                Error::bad(&path, format!("a link that leads nowhere ({error})"), "repair or remove the link")
+            } else {
+                Error::io("read", &path)(error)
+            }
+        })?;
+        found.push((path, metadata));
+    }
+    Ok(found)
+}
+
+fn text_name(path: &Path) -> Result<String> {
+    let name = path.file_name().unwrap_or_default();
+    name.to_str().map(str::to_owned).ok_or_else(|| {
+        let problem = format!("the name '{}' is not valid UTF-8", name.to_string_lossy());
+        Error::bad(path, problem, "rename it")
+    })
+}
+
+fn is_picture(path: &Path) -> bool {
+    let is = |known: &&str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(known));
+    ["png", "jpg", "jpeg", "webp"].iter().any(|known| is(known))
+}

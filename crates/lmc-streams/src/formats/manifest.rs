@@ -1,1 +1,101 @@
-//! To be written.
+//! A CSV file that lists pictures: `path,label[,split]`, with a header; other columns are ignored.
+//!
+//! Paths are relative to the CSV's folder. Labels are any text; classes are sorted, as numbers if all of
+//! them are. An empty split means train.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
+
+use super::folder::name_of;
+use super::intake::{Entry, read_files};
+use crate::dataset::{Dataset, ReadOptions, Split};
+use crate::error::{Error, Result};
+
+/// Reads the pictures that a CSV file lists. Its name becomes the name of the data set.
+pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
+    let rows = read_rows(path)?;
+    let mut classes: Vec<&String> = rows.iter().map(|row| &row.label).collect();
+    classes.sort();
+    classes.dedup();
+    if let Ok(numbers) =
+        classes.iter().map(|class| class.parse()).collect::<std::result::Result<Vec<i64>, _>>()
+    {
+        let mut numbered: Vec<_> = numbers.into_iter().zip(classes).collect();
+        numbered.sort();
+        classes = numbered.into_iter().map(|(_, class)| class).collect();
+    }
+    let labels: HashMap<&String, u32> = classes.iter().copied().zip(0..).collect();
+    let list: Arc<Path> = Arc::from(path);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let entries: Vec<Entry> = rows
+        .iter()
+        .filter_map(|row| {
+            let label = *labels.get(&row.label)?;
+            let listed = Some((Arc::clone(&list), row.line));
+            Some(Entry { split: row.split, label, path: folder.join(&row.path), listed })
+        })
+        .collect();
+    read_files(name_of(path), classes.into_iter().cloned().collect(), &entries, options)
+}
+
+struct Row {
+    line: u64,
+    path: String,
+    label: String,
+    split: Split,
+}
+
+fn read_rows(path: &Path) -> Result<Vec<Row>> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(file);
+    let header = reader.headers().map_err(|error| explain(path, &error))?.clone();
+    let find = |wanted: &str| {
+        header.iter().position(|name| name.trim_start_matches('\u{feff}').eq_ignore_ascii_case(wanted))
+    };
+    let (Some(path_column), Some(label_column)) = (find("path"), find("label")) else {
+        let missing: Vec<&str> = ["path", "label"].into_iter().filter(|name| find(name).is_none()).collect();
+        let problem = format!("the first line has no column {}", missing.join(" and no column "));
+        return Err(Error::bad(path, problem, "begin the file with the line path,label or path,label,split"));
+    };
+    let split_column = find("split");
+    let mut rows = Vec::new();
+    let mut record = StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| explain(path, &error))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let bad = |problem: String, cure: &str| Error::bad_at(path, format!("line {line}"), problem, cure);
+        let field = |column: usize| record.get(column).unwrap_or_default();
+        for (name, column) in [("path", path_column), ("label", label_column)] {
+            if field(column).is_empty() {
+                return Err(bad(format!("the {name} is empty"), "fill it in or remove the line"));
+            }
+        }
+        let split = match split_column.map(field).unwrap_or_default().to_ascii_lowercase().as_str() {
+            "" | "train" => Split::Train,
+            "val" | "valid" | "validation" => Split::Val,
+            "test" => Split::Test,
+            other => return Err(bad(format!("unknown split '{other}'"), "write train, val or test")),
+        };
+        let (path, label) = (field(path_column).to_owned(), field(label_column).to_owned());
+        rows.push(Row { line, path, label, split });
+    }
+    if rows.is_empty() {
+        return Err(Error::bad(path, "it lists no pictures", "add a line for each picture"));
+    }
+    Ok(rows)
+}
+
+fn explain(path: &Path, error: &csv::Error) -> Error {
+    let line = error.position().map_or_else(|| "some line".to_owned(), |at| format!("line {}", at.line()));
+    match error.kind() {
+        ErrorKind::Utf8 { .. } => Error::bad_at(path, line, "not valid UTF-8", "save the file as UTF-8"),
+        ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            let problem = format!("{len} fields where the first line has {expected_len}");
+            Error::bad_at(path, line, problem, "make it as many; put text with commas in \"quotes\"")
+        }
+        _ => Error::bad_at(path, line, error.to_string(), "check the file"),
+    }
+}

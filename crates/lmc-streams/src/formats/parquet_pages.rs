@@ -1,0 +1,152 @@
+//! Parquet files whose headers may lie: no allocation that the bytes of the file do not justify.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::DataType;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+
+/// A parquet file, open.
+pub(super) type Reader = SerializedFileReader<BoundedFile>;
+
+/// Opens a file and reads its footer.
+pub(super) fn open(path: &Path) -> Result<Reader> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    SerializedFileReader::new(BoundedFile { file, length })
+}
+
+/// A reader of one column of one row group.
+pub(super) fn column<T: DataType>(
+    reader: &Reader,
+    row_group: usize,
+    column: usize,
+) -> Result<ColumnReaderImpl<T>> {
+    let descriptor = reader.metadata().file_metadata().schema_descr().column(column);
+    let pages = reader.get_row_group(row_group)?.get_column_page_reader(column)?;
+    Ok(ColumnReaderImpl::new(descriptor, Box::new(CheckedPages { pages })))
+}
+
+/// A file that refuses to read beyond its end before making room for what would be read.
+pub(super) struct BoundedFile {
+    file: File,
+    pub(super) length: u64,
+}
+
+impl Length for BoundedFile {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for BoundedFile {
+    type T = BufReader<File>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        let mut reader = BufReader::with_capacity(1 << 12, file);
+        // The parquet reader comes here for page headers (and for the 8 bytes at the end of the file, which
+        // can never look like one).
+        if let Some((unpacked, packed)) = page_sizes(reader.fill_buf()?)
+            && unpacked > (64 << 20)
+            && unpacked / 64 > packed
+        {
+            return Err(ParquetError::General(format!(
+                "a page claims to unpack {packed} bytes to {unpacked}"
+            )));
+        }
+        Ok(reader)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end")));
+        }
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        let mut buffer = Vec::with_capacity(length);
+        file.take(length as u64).read_to_end(&mut buffer)?;
+        if buffer.len() != length {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end")));
+        }
+        Ok(buffer.into())
+    }
+}
+
+/// The unpacked and packed size in a page header: the second and third of its fields, all three of which are
+/// Thrift compact integers (0x15, then a zigzag varint).
+fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
+    let mut bytes = header.iter().copied();
+    let mut field = || {
+        (bytes.next()? == 0x15).then_some(())?;
+        let mut value = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let byte = bytes.next()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value / 2);
+            }
+        }
+        None
+    };
+    field()?;
+    Some((field()?, field()?))
+}
+
+/// Pages whose dictionaries have at most as many values as bytes. The decoder makes room for as many values
+/// as the header says: 2 billion of 32 bytes, if it is asked to.
+struct CheckedPages {
+    pages: Box<dyn PageReader>,
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        match &page {
+            Some(Page::DictionaryPage { buf, num_values, .. }) if *num_values as usize > buf.len() => {
+                let size = buf.len();
+                Err(ParquetError::General(format!("a dictionary claims {num_values} values in {size} bytes")))
+            }
+            _ => Ok(page),
+        }
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_a_header_by_hand() {
+        // Type 0; unpacked 100 = zigzag 200 = 0xc8 0x01; packed 3 = zigzag 6.
+        assert_eq!(page_sizes(&[0x15, 0, 0x15, 0xc8, 1, 0x15, 6, 0x2c]), Some((100, 3)));
+        assert_eq!(page_sizes(&[0x15, 0, 0x15, 0xc8]), None);
+        assert_eq!(page_sizes(b"\x15\0\0\0PAR1"), None);
+        assert_eq!(page_sizes(&[0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+}
