@@ -2,4 +2,6 @@
 
 pub mod get;
 pub mod known;
+mod transfer;
+mod unpack;
 pub mod verify;
