@@ -1,1 +1,446 @@
-//! To be written.
+//! Gets the official files of a known data set: download, resume, verify, unpack.
+//!
+//! A file appears under its name only when its SHA-256 is right. Until then it is `<name>.part`, from which
+//! the next try goes on; an archive's folder appears whole or not at all.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ureq::Agent;
+
+use super::known::{Known, SourceFile, Unpack};
+use super::transfer::{Failure, agent, length, transfer};
+use super::unpack::unpack_tar_gz;
+use super::verify::{Condition, inspect, sha256_of, verify, verify_listed};
+use crate::error::{Error, Result};
+
+/// What happens while a data set is being got; for a progress bar and a few lines of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// The file is here and right; nothing to do.
+    AlreadyThere {
+        /// Its name.
+        file: &'a str,
+    },
+    /// A file of this name is here but is another one; it will be replaced once the right one is complete.
+    Replacing {
+        /// Its name.
+        file: &'a str,
+    },
+    /// The download of a file begins, or goes on.
+    Started {
+        /// Its name.
+        file: &'a str,
+        /// Its whole size.
+        bytes: u64,
+        /// What an earlier try has brought already.
+        bytes_so_far: u64,
+    },
+    /// More of the file being downloaded has arrived.
+    Received {
+        /// How much of it is here now.
+        bytes_so_far: u64,
+    },
+    /// The connection broke; the same address is asked again after a pause.
+    Retrying {
+        /// The address.
+        address: &'a str,
+        /// What happened.
+        reason: &'a str,
+    },
+    /// An address failed for good; this is the next one.
+    TryingMirror {
+        /// The next address.
+        address: &'a str,
+        /// Why the one before it failed.
+        reason: &'a str,
+    },
+    /// The file is complete and its checksum is being computed.
+    Verifying {
+        /// Its name.
+        file: &'a str,
+    },
+    /// The archive is being unpacked.
+    Unpacking {
+        /// Its name.
+        file: &'a str,
+    },
+    /// The file is ready.
+    Done {
+        /// Its name.
+        file: &'a str,
+    },
+}
+
+/// What [`get`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// The folder of the data set.
+    pub folder: PathBuf,
+    /// The files that were downloaded.
+    pub downloaded: Vec<String>,
+    /// The files that were here before.
+    pub already_there: Vec<String>,
+    /// The folders that were unpacked.
+    pub unpacked: Vec<PathBuf>,
+}
+
+/// A file to get; [`SourceFile`] with text of its own.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its name in the folder.
+    pub name: String,
+    /// Where it can be had, best address first.
+    pub addresses: Vec<String>,
+    /// SHA-256 in lower-case hexadecimal.
+    pub sha256: String,
+    /// Its exact size.
+    pub bytes: u64,
+    /// What to do with it once it is here.
+    pub unpack: Unpack,
+}
+
+impl From<&SourceFile> for Wanted {
+    fn from(file: &SourceFile) -> Self {
+        Self {
+            name: file.name.to_owned(),
+            addresses: file.addresses.iter().map(|&address| address.to_owned()).collect(),
+            sha256: file.sha256.to_owned(),
+            bytes: file.bytes,
+            unpack: file.unpack,
+        }
+    }
+}
+
+/// How patient a download is.
+#[derive(Clone, Copy, Debug)]
+pub struct GetConfig {
+    /// Broken connections to one address in a row, with little or nothing gained, before it is given up: 4.
+    pub attempts: u32,
+    /// Pause after the first broken connection, doubled after each further one: half a second.
+    pub back_off: Duration,
+    /// The longest wait for a connection: 10 seconds.
+    pub connect_timeout: Duration,
+    /// The longest wait for the next bytes: 30 seconds.
+    pub stall_timeout: Duration,
+}
+
+impl Default for GetConfig {
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            back_off: Duration::from_millis(500),
+            connect_timeout: Duration::from_secs(10),
+            stall_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Gets a known data set into its folder in `data_dir`. What is here and right stays as it is.
+pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Got> {
+    let folder = data_dir.join(set.name);
+    if set.files.is_empty() {
+        let looks = verify_listed(data_dir, set.name)?;
+        if looks.is_empty() || !looks.iter().all(|look| look.condition == Condition::Right) {
+            return Err(Error::Download(format!("'{}' cannot be downloaded: {}", set.name, set.about)));
+        }
+        let already_there = looks.iter().filter_map(|look| name_of(&look.path)).collect();
+        return Ok(Got { folder, downloaded: Vec::new(), already_there, unpacked: Vec::new() });
+    }
+    // Files that the data folder's own list vouches for are as good as the official ones.
+    let (mut files, mut vouched) = (Vec::new(), Vec::new());
+    for (file, look) in set.files.iter().zip(verify(set, &folder)?) {
+        if look.condition == Condition::RightAsListed {
+            progress(Progress::AlreadyThere { file: file.name });
+            vouched.push(file.name.to_owned());
+        } else {
+            files.push(Wanted::from(file));
+        }
+    }
+    let mut got = get_files(set.name, &files, &folder, &GetConfig::default(), progress)?;
+    got.already_there.extend(vouched);
+    Ok(got)
+}
+
+/// Gets `files` of the data set `name` into `folder`. What is here and right stays as it is.
+pub fn get_files(
+    name: &str,
+    files: &[Wanted],
+    folder: &Path,
+    config: &GetConfig,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Got> {
+    let folder_path = folder.to_owned();
+    let mut got =
+        Got { folder: folder_path, downloaded: Vec::new(), already_there: Vec::new(), unpacked: Vec::new() };
+    let mut missing = Vec::new();
+    for file in files {
+        if is_ready(file, folder)? {
+            progress(Progress::AlreadyThere { file: &file.name });
+            got.already_there.push(file.name.clone());
+        } else {
+            missing.push(file);
+        }
+    }
+    // Only now is anything written: a complete set may lie on a disk that is read-only.
+    if missing.is_empty() {
+        return Ok(got);
+    }
+    let _lock = Lock::take(name, folder)?;
+    let agent = agent(config.connect_timeout, config.stall_timeout);
+    for (index, file) in missing.iter().enumerate() {
+        let target = folder.join(&file.name);
+        let here = inspect(&target, file.bytes, &file.sha256)?;
+        if here != Condition::Right {
+            if here != Condition::Absent {
+                progress(Progress::Replacing { file: &file.name });
+            }
+            let failures = match fetch(&agent, file, &target, config, progress)? {
+                None => Vec::new(),
+                Some(failures) => failures,
+            };
+            if !failures.is_empty() {
+                let left = missing.get(index..).unwrap_or_default();
+                return Err(give_up(name, file, &failures, left, folder));
+            }
+            got.downloaded.push(file.name.clone());
+        }
+        if let Unpack::TarGz { folder: top, limit } = file.unpack {
+            progress(Progress::Unpacking { file: &file.name });
+            got.unpacked.push(unpack_tar_gz(&target, top, limit)?);
+        }
+        progress(Progress::Done { file: &file.name });
+    }
+    Ok(got)
+}
+
+/// A failed system call on our own disk, with what to do about it; for `map_err`.
+pub(super) fn disk_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |error| {
+        let cure = match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "choose a data folder that you may write to"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                "free some space and run it again, it goes on from where it stopped"
+            }
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+                "a file or folder of that name is in the way: move it, or choose another data folder"
+            }
+            _ => "check the disk and run it again",
+        };
+        let source = io::Error::new(error.kind(), format!("{error}; {cure}"));
+        Error::Io { action, path, source }
+    }
+}
+
+/// The file is here and right, or what was unpacked from it is here.
+fn is_ready(file: &Wanted, folder: &Path) -> Result<bool> {
+    match file.unpack {
+        // The folder was renamed into place whole, so it is complete even without its archive.
+        Unpack::TarGz { folder: top, .. } => Ok(folder.join(top).is_dir()),
+        Unpack::Keep => Ok(inspect(&folder.join(&file.name), file.bytes, &file.sha256)? == Condition::Right),
+    }
+}
+
+/// Tries one address after the other. `Some` when all failed: each address with its failure.
+fn fetch<'a>(
+    agent: &Agent,
+    file: &'a Wanted,
+    target: &Path,
+    config: &GetConfig,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Option<Vec<(&'a str, Failure)>>> {
+    let part = target.with_file_name(format!("{}.part", file.name));
+    let mut failures: Vec<(&str, Failure)> = Vec::new();
+    for address in &file.addresses {
+        if let Some((_, failure)) = failures.last() {
+            progress(Progress::TryingMirror { address, reason: &failure.reason() });
+        }
+        match fetch_from(agent, address, file, &part, config, progress) {
+            Ok(()) => {
+                fs::rename(&part, target).map_err(disk_error("write", target))?;
+                return Ok(None);
+            }
+            Err(Failure::Disk(error)) => return Err(error),
+            Err(failure) => failures.push((address, failure)),
+        }
+    }
+    Ok(Some(failures))
+}
+
+/// Asks one address until the file is complete and right, or it is clear that it will not be.
+fn fetch_from(
+    agent: &Agent,
+    address: &str,
+    file: &Wanted,
+    part: &Path,
+    config: &GetConfig,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> std::result::Result<(), Failure> {
+    // A connection that breaks but brings this much each time is slow, not hopeless.
+    const WORTHWHILE: u64 = 1 << 20;
+    let mut furthest = length(part).map_err(Failure::Disk)?;
+    // Bytes of an earlier run or of another address may belong to another file: worth one fresh start.
+    let mut may_start_again = furthest > 0;
+    let mut broken = 0_u32;
+    loop {
+        let have = length(part).map_err(Failure::Disk)?;
+        if have > file.bytes {
+            delete(part)?;
+            continue;
+        }
+        let transferred = if have == file.bytes {
+            Ok(())
+        } else {
+            progress(Progress::Started { file: &file.name, bytes: file.bytes, bytes_so_far: have });
+            let mut received = |bytes_so_far| progress(Progress::Received { bytes_so_far });
+            transfer(agent, address, part, file.bytes, &mut received)
+        };
+        match transferred {
+            Ok(()) => {
+                progress(Progress::Verifying { file: &file.name });
+                let found = sha256_of(part).map_err(Failure::Disk)?;
+                if found == file.sha256 {
+                    return Ok(());
+                }
+                delete(part)?;
+                if !may_start_again {
+                    let expected = &file.sha256;
+                    let reason = format!("its SHA-256 is {found} instead of {expected}");
+                    return Err(Failure::Refused(reason));
+                }
+                may_start_again = false;
+            }
+            Err(Failure::StartAgain) if may_start_again || furthest > 0 => {
+                delete(part)?;
+                (may_start_again, furthest) = (false, 0);
+            }
+            Err(Failure::Cut(reason)) => {
+                let have = length(part).map_err(Failure::Disk)?;
+                if have >= furthest.saturating_add(WORTHWHILE) {
+                    (furthest, broken) = (have, 0);
+                }
+                broken += 1;
+                if broken >= config.attempts {
+                    return Err(Failure::Cut(reason));
+                }
+                progress(Progress::Retrying { address, reason: &reason });
+                std::thread::sleep(config.back_off.saturating_mul(1 << (broken - 1).min(6)));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+fn delete(part: &Path) -> std::result::Result<(), Failure> {
+    fs::remove_file(part).map_err(|error| Failure::Disk(disk_error("delete", part)(error)))
+}
+
+/// One line: what failed, and how to do it by hand.
+fn give_up(
+    name: &str,
+    file: &Wanted,
+    failures: &[(&str, Failure)],
+    left: &[&Wanted],
+    folder: &Path,
+) -> Error {
+    let told: Vec<String> = failures
+        .iter()
+        .map(|(address, failure)| format!("{}: {}", host(address), failure.reason()))
+        .collect();
+    let offline = failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_)));
+    let what = if offline { "this machine seems to be offline" } else { "no address has the right file" };
+    let addresses: Vec<&str> =
+        left.iter().filter_map(|wanted| wanted.addresses.first().map(String::as_str)).collect();
+    Error::Download(format!(
+        "cannot download {} of '{name}': {what} ({}); run it again later, or fetch {} by hand into the folder {} \
+         and run it again",
+        file.name,
+        told.join(", "),
+        addresses.join(" and "),
+        folder.display()
+    ))
+}
+
+/// The server's name in an address.
+fn host(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+fn name_of(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// Keeps a second `get` of the same set out; the system frees it even when we are killed.
+struct Lock {
+    path: PathBuf,
+    folder: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(name: &str, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(disk_error("create the folder", folder))?;
+        let path = folder.join(".getting");
+        let file = File::create(&path).map_err(disk_error("write", &path))?;
+        let busy = match file.try_lock() {
+            // Its last owner may have deleted it between our two calls.
+            Ok(()) => !path.exists(),
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(_)) => false, // a file system without locks: go on without
+        };
+        if busy {
+            let folder = folder.display();
+            let problem = format!("another lmc is getting '{name}' into {folder}; wait until it is done");
+            return Err(Error::Download(problem));
+        }
+        Ok(Self { path, folder: folder.to_owned(), _file: file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Also the folder, when nothing came: an empty one would look like a data set. If either stays,
+        // nothing is lost.
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::known::find;
+    use super::*;
+
+    #[test]
+    fn a_set_without_a_download_says_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = get(find("mini-imagenet").unwrap(), dir.path(), &mut |_| ()).unwrap_err().to_string();
+        assert!(error.contains("mini-imagenet") && error.contains("put class folders"), "{error}");
+        assert!(!error.contains('\n') && !dir.path().join("mini-imagenet").exists());
+    }
+
+    #[test]
+    fn the_host_of_an_address() {
+        assert_eq!(host("https://a.org:80/b/c"), "a.org:80");
+        assert_eq!(host("a.org"), "a.org");
+    }
+
+    #[test]
+    fn disk_errors_name_the_path_and_the_cure() {
+        for (kind, cure) in [
+            (ErrorKind::PermissionDenied, "may write to"),
+            (ErrorKind::StorageFull, "free some space"),
+            (ErrorKind::NotADirectory, "in the way"),
+            (ErrorKind::Other, "check the disk"),
+        ] {
+            let error = disk_error("write", Path::new("data/x.part"))(kind.into()).to_string();
+            assert!(error.starts_with("cannot write data/x.part: ") && error.contains(cure), "{error}");
+        }
+    }
+}

@@ -1,1 +1,409 @@
-//! To be written.
+//! The data sets that we know by name, with their official files and counts (§3.1).
+//!
+//! Sizes and checksums are those that TensorFlow Datasets and other public lists record for the official
+//! files. Class counts matter because a rank (`ctrl_streams_seed180.tsv`) means nothing without them (§3.5).
+
+use crate::error::{Error, Result};
+
+/// A data set that we know by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The name that users write; also the name of its folder in the data folder.
+    pub name: &'static str,
+    /// The name that people say.
+    pub title: &'static str,
+    /// Number of classes.
+    pub classes: usize,
+    /// Training images; all images, when there is no official split.
+    pub train: u32,
+    /// Validation images, where the makers set some apart.
+    pub val: u32,
+    /// Test images.
+    pub test: u32,
+    /// Images per class.
+    pub class_counts: ClassCounts,
+    /// What the makers allow, as far as they say it.
+    pub licence: &'static str,
+    /// What it is; for a set without a download also why, and what to do.
+    pub about: &'static str,
+    /// The official files; none, when there is nothing that we could download.
+    pub files: &'static [SourceFile],
+}
+
+/// How many images each class has at the official source.
+#[derive(Clone, Copy, Debug)]
+pub enum ClassCounts {
+    /// The same number in every class.
+    Even {
+        /// Training images of a class.
+        train: u32,
+        /// Test images of a class.
+        test: u32,
+    },
+    /// A number for each class, in label order.
+    Uneven {
+        /// Training images of each class.
+        train: &'static [u32],
+        /// Test images of each class.
+        test: &'static [u32],
+    },
+    /// There is no official number.
+    Unknown,
+}
+
+/// A file of a data set, as the makers publish it.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceFile {
+    /// Its name in the folder of the data set.
+    pub name: &'static str,
+    /// Where it can be had, best address first.
+    pub addresses: &'static [&'static str],
+    /// SHA-256 in lower-case hexadecimal.
+    pub sha256: &'static str,
+    /// Its exact size.
+    pub bytes: u64,
+    /// What to do with it once it is here.
+    pub unpack: Unpack,
+}
+
+/// What happens to a file after its download.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unpack {
+    /// Nothing: our readers read it as it is.
+    Keep,
+    /// It is a gzipped tar archive with everything in one folder, which is put beside it.
+    TarGz {
+        /// The folder in the archive.
+        folder: &'static str,
+        /// The most bytes that it may unpack to.
+        limit: u64,
+    },
+}
+
+impl Known {
+    /// Bytes to download for the whole set.
+    pub fn download_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Images per class (train, test) at the official source, in label order.
+    pub fn counts(&self) -> Option<(Vec<u32>, Vec<u32>)> {
+        match self.class_counts {
+            ClassCounts::Even { train, test } => Some((vec![train; self.classes], vec![test; self.classes])),
+            ClassCounts::Uneven { train, test } => Some((train.to_vec(), test.to_vec())),
+            ClassCounts::Unknown => None,
+        }
+    }
+}
+
+/// All data sets that we know by name.
+pub fn all() -> &'static [Known] {
+    ALL
+}
+
+/// The data set of this name.
+pub fn find(name: &str) -> Result<&'static Known> {
+    ALL.iter().find(|set| set.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|set| set.name).collect();
+        let cure = format!("known by name are {}", names.join(", "));
+        Error::unknown("data set", name, names, cure)
+    })
+}
+
+/// Images per class (train, test) at the official source of the data set of this name, if there is
+/// such a set and such a number.
+pub fn official_counts(name: &str) -> Option<(Vec<u32>, Vec<u32>)> {
+    ALL.iter().find(|set| set.name == name)?.counts()
+}
+
+/// The file `$name` below each of the bases.
+macro_rules! file {
+    ($name:literal, $bytes:literal, $sha256:literal, [$($base:literal),+]) => {
+        SourceFile {
+            name: $name,
+            addresses: &[$(concat!($base, $name)),+],
+            sha256: $sha256,
+            bytes: $bytes,
+            unpack: Unpack::Keep,
+        }
+    };
+}
+
+// The makers' own MNIST page no longer serves its files reliably, so here the mirrors come first.
+macro_rules! mnist {
+    ($name:literal, $bytes:literal, $sha256:literal) => {
+        file!(
+            $name,
+            $bytes,
+            $sha256,
+            [
+                "https://ossci-datasets.s3.amazonaws.com/mnist/",
+                "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                "http://yann.lecun.com/exdb/mnist/"
+            ]
+        )
+    };
+}
+
+macro_rules! fashion {
+    ($name:literal, $bytes:literal, $sha256:literal) => {
+        file!(
+            $name,
+            $bytes,
+            $sha256,
+            [
+                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+                "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/"
+            ]
+        )
+    };
+}
+
+macro_rules! svhn {
+    ($name:literal, $bytes:literal, $sha256:literal) => {
+        file!($name, $bytes, $sha256, ["http://ufldl.stanford.edu/housenumbers/"])
+    };
+}
+
+macro_rules! omniglot {
+    ($name:literal, $bytes:literal, $sha256:literal) => {
+        file!(
+            $name,
+            $bytes,
+            $sha256,
+            [
+                "https://github.com/brendenlake/omniglot/raw/master/python/",
+                "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
+            ]
+        )
+    };
+}
+
+#[rustfmt::skip]
+const MNIST_FILES: &[SourceFile] = &[
+    mnist!("train-images-idx3-ubyte.gz", 9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    mnist!("train-labels-idx1-ubyte.gz", 28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    mnist!("t10k-images-idx3-ubyte.gz", 1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    mnist!("t10k-labels-idx1-ubyte.gz", 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+];
+
+#[rustfmt::skip]
+const FASHION_FILES: &[SourceFile] = &[
+    fashion!("train-images-idx3-ubyte.gz", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+    fashion!("train-labels-idx1-ubyte.gz", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+    fashion!("t10k-images-idx3-ubyte.gz", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+    fashion!("t10k-labels-idx1-ubyte.gz", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+];
+
+const CIFAR10_FILES: &[SourceFile] = &[file!(
+    "cifar-10-binary.tar.gz",
+    170_052_171,
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    [
+        "https://www.cs.toronto.edu/~kriz/",
+        "https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10/"
+    ]
+)];
+
+const CIFAR100_FILES: &[SourceFile] = &[file!(
+    "cifar-100-binary.tar.gz",
+    168_513_733,
+    "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+    ["https://www.cs.toronto.edu/~kriz/"]
+)];
+
+#[rustfmt::skip]
+const SVHN_FILES: &[SourceFile] = &[
+    svhn!("train_32x32.mat", 182_040_794, "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
+    svhn!("test_32x32.mat", 64_275_384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
+];
+
+// Unpacked, because its 5,640 photographs are read one by one and in the order of its lists.
+const DTD_FILES: &[SourceFile] = &[SourceFile {
+    unpack: Unpack::TarGz { folder: "dtd", limit: 2_000_000_000 },
+    ..file!(
+        "dtd-r1.0.1.tar.gz",
+        625_239_812,
+        "e42855a52a4950a3b59612834602aa253914755c95b0cff9ead6d07395f8e205",
+        ["https://www.robots.ox.ac.uk/~vgg/data/dtd/download/", "https://thor.robots.ox.ac.uk/dtd/"]
+    )
+}];
+
+#[rustfmt::skip]
+const OMNIGLOT_FILES: &[SourceFile] = &[
+    omniglot!("images_background.zip", 9_464_212, "ad41ab679c8b5d90b271ef46be6987cc81211774a695c29dcc5367b2b26ee640"),
+    omniglot!("images_evaluation.zip", 6_462_886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
+];
+
+const ALL: &[Known] = &[
+    Known {
+        name: "mnist",
+        title: "MNIST",
+        classes: 10,
+        train: 60_000,
+        val: 0,
+        test: 10_000,
+        class_counts: ClassCounts::Uneven {
+            train: &[5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
+            test: &[980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
+        },
+        licence: "the makers state none (often given as CC BY-SA 3.0)",
+        about: "handwritten digits, grey, 28x28",
+        files: MNIST_FILES,
+    },
+    Known {
+        name: "fashion-mnist",
+        title: "Fashion-MNIST",
+        classes: 10,
+        train: 60_000,
+        val: 0,
+        test: 10_000,
+        class_counts: ClassCounts::Even { train: 6000, test: 1000 },
+        licence: "MIT, Zalando SE",
+        about: "articles of clothing, grey, 28x28",
+        files: FASHION_FILES,
+    },
+    Known {
+        name: "cifar10",
+        title: "CIFAR-10",
+        classes: 10,
+        train: 50_000,
+        val: 0,
+        test: 10_000,
+        class_counts: ClassCounts::Even { train: 5000, test: 1000 },
+        licence: "the makers state none (they ask to be cited)",
+        about: "photographs of animals and vehicles, colour, 32x32",
+        files: CIFAR10_FILES,
+    },
+    Known {
+        name: "cifar100",
+        title: "CIFAR-100",
+        classes: 100,
+        train: 50_000,
+        val: 0,
+        test: 10_000,
+        class_counts: ClassCounts::Even { train: 500, test: 100 },
+        licence: "the makers state none (they ask to be cited)",
+        about: "photographs of a hundred kinds of things, colour, 32x32",
+        files: CIFAR100_FILES,
+    },
+    Known {
+        name: "svhn",
+        title: "SVHN (cropped digits)",
+        classes: 10,
+        train: 73_257,
+        val: 0,
+        test: 26_032,
+        class_counts: ClassCounts::Uneven {
+            train: &[4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659],
+            test: &[1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595],
+        },
+        licence: "non-commercial use only",
+        about: "digits of house numbers, colour, 32x32",
+        files: SVHN_FILES,
+    },
+    Known {
+        name: "dtd",
+        title: "Describable Textures (DTD 1.0.1)",
+        classes: 47,
+        train: 3760,
+        val: 0,
+        test: 1880,
+        class_counts: ClassCounts::Even { train: 80, test: 40 },
+        licence: "research use only",
+        about: "photographs of textures, colour, of many sizes; train = its train1 and val1, test = its test1",
+        files: DTD_FILES,
+    },
+    Known {
+        name: "omniglot",
+        title: "Omniglot",
+        classes: 1623,
+        train: 32_460,
+        val: 0,
+        test: 0,
+        class_counts: ClassCounts::Even { train: 20, test: 0 },
+        licence: "MIT",
+        about: "characters of 50 alphabets drawn by 20 people, black and white, 105x105; no official split",
+        files: OMNIGLOT_FILES,
+    },
+    Known {
+        name: "dtd10",
+        title: "ten classes of DTD",
+        classes: 10,
+        train: 800,
+        val: 0,
+        test: 400,
+        class_counts: ClassCounts::Even { train: 80, test: 40 },
+        licence: "research use only",
+        about: "a stand-in for DTD at 32x32 that comes with the project's shared data and is published nowhere; \
+                point the data folder there, or get 'dtd'",
+        files: &[],
+    },
+    Known {
+        name: "tiny-imagenet",
+        title: "a hundred classes of Tiny ImageNet",
+        classes: 100,
+        train: 12_191,
+        val: 0,
+        test: 5000,
+        class_counts: ClassCounts::Unknown,
+        licence: "non-commercial research use only (ImageNet)",
+        about: "a stand-in for CIFAR-100 at 32x32 that comes with the project's shared data and is published \
+                nowhere; point the data folder there, or get 'cifar100'",
+        files: &[],
+    },
+    Known {
+        name: "mini-imagenet",
+        title: "miniImageNet",
+        classes: 100,
+        train: 38_400,
+        val: 9600,
+        test: 12_000,
+        class_counts: ClassCounts::Unknown,
+        licence: "non-commercial research use only (ImageNet)",
+        about: "its makers publish lists of ImageNet pictures, not the pictures; put class folders under train, \
+                val and test into the folder mini-imagenet of the data folder",
+        files: &[],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_counts_add_up_to_the_official_totals() {
+        for set in all() {
+            if let Some((train, test)) = official_counts(set.name) {
+                assert_eq!((train.len(), test.len()), (set.classes, set.classes), "{}", set.name);
+                assert_eq!(train.iter().sum::<u32>(), set.train, "{}", set.name);
+                assert_eq!(test.iter().sum::<u32>(), set.test, "{}", set.name);
+            }
+        }
+        assert_eq!(official_counts("svhn").unwrap().0[1], 13_861);
+        assert_eq!(official_counts("no-such-set"), None);
+    }
+
+    #[test]
+    fn every_file_has_a_whole_checksum_and_addresses_that_end_in_its_name() {
+        let mut checksums = std::collections::HashSet::new();
+        for set in all() {
+            for file in set.files {
+                assert_eq!(file.sha256.len(), 64, "{}", file.name);
+                assert!(file.sha256.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)));
+                assert!(checksums.insert(file.sha256), "{} has the checksum of another file", file.name);
+                assert!(file.bytes > 0 && !file.addresses.is_empty());
+                assert!(file.addresses.iter().all(|a| a.starts_with("http") && a.ends_with(file.name)));
+            }
+        }
+        assert_eq!(find("mnist").unwrap().download_bytes(), 9_912_422 + 28_881 + 1_648_877 + 4_542);
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_and_the_list() {
+        let error = find("fashion-minst").unwrap_err().to_string();
+        assert!(error.contains("did you mean 'fashion-mnist'?") && error.contains("omniglot"), "{error}");
+        assert!(!error.contains('\n'));
+        assert_eq!(find("dtd10").unwrap().classes, 10);
+    }
+}

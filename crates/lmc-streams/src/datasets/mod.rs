@@ -3,4 +3,6 @@
 pub mod get;
 pub mod known;
 pub mod locate;
+mod transfer;
+mod unpack;
 pub mod verify;
