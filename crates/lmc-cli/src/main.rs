@@ -1,2 +1,88 @@
-//! x
-fn main() {}
+//! `lmc`, the Local Module Composer: one file per verb, each thin over the libraries.
+//!
+//! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
+//! 70 a bug of ours.
+
+mod data;
+mod output;
+mod streams;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use lmc_streams::{Catalog, DataDirs, Error};
+
+/// Local Module Composer: a continual learner whose network grows out of small modules.
+#[derive(Parser, Debug)]
+#[command(name = "lmc", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
+  lmc streams list                               all streams
+  lmc data list                                  data sets: known, and on this machine")]
+struct Cli {
+    /// Folder with data sets; searched before $LMC_DATA, ../shared/data and the platform's data folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Data sets: list, get, verify, show.
+    #[command(subcommand)]
+    Data(data::Verb),
+    /// Streams of tasks: list, show.
+    #[command(subcommand)]
+    Streams(streams::Verb),
+}
+
+impl Cli {
+    fn run(self) -> Result<()> {
+        match self.verb {
+            Verb::Data(verb) => data::run(verb, self.data_dir.as_deref()),
+            Verb::Streams(verb) => {
+                let catalog = Catalog::new(DataDirs::search(self.data_dir.as_deref())?);
+                streams::run(verb, &catalog)
+            }
+        }
+    }
+}
+
+/// What the last panic said. Decoders of other crates may panic on hostile files; our readers turn that into
+/// an error, and nobody should see the noise in between.
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+
+fn main() -> ExitCode {
+    panic::set_hook(Box::new(|info| {
+        *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
+    }));
+    let cli = Cli::parse();
+    match panic::catch_unwind(AssertUnwindSafe(|| cli.run())) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(exit_code(&error))
+        }
+        Err(_) => {
+            let what = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner);
+            eprintln!("error: a bug in lmc ({what}); please report it with the command that you ran");
+            ExitCode::from(70)
+        }
+    }
+}
+
+/// 1 for what the machine did, 2 for what the user can correct.
+fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<Error>() {
+        Some(Error::Download(_)) => 1,
+        Some(Error::Io { source, .. }) if source.kind() != std::io::ErrorKind::NotFound => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,96 @@
+//! What goes to the screen: text, JSON, tables, progress.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anyhow::Result;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// Prints a text and a line end; a closed pipe is an error, not a panic.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints a value as JSON.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// The reader of our output has gone (`lmc ... | head`): nothing to complain about.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A table: fitted to the terminal, or plain columns when the output goes to a file. Columns whose titles
+/// are in `right` hold numbers.
+pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    if io::stdout().is_terminal() {
+        table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.load_preset(presets::NOTHING);
+    }
+    table.set_header(titles);
+    let aligned = |(column, text): (usize, String)| {
+        let is_number = titles.get(column).is_some_and(|title| right.contains(title));
+        let alignment = if is_number { CellAlignment::Right } else { CellAlignment::Left };
+        Cell::new(text).set_alignment(alignment)
+    };
+    for row in rows {
+        table.add_row(row.into_iter().enumerate().map(aligned));
+    }
+    table.trim_fmt()
+}
+
+/// A number with separators: 42301 becomes 42,301.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Shows that something is going on; silent when nobody watches.
+pub fn spinner(message: String) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(120));
+    spinner
+}
+
+/// A bar for a download, with speed and time left.
+pub fn download_bar(bytes: u64, name: &str) -> ProgressBar {
+    let style = "{msg:28} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:>12} {eta:>4}";
+    let bar = ProgressBar::new(bytes).with_message(name.to_owned());
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 12, 999, 1000, 42_301, 1_234_567].map(grouped), ["0", "12", "999", "1,000", "42,301", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_table_has_its_titles_and_rows() {
+        let text = table(&["name", "images"], &["images"], vec![vec!["a".into(), "5".into()]]);
+        assert!(text.contains("name") && text.contains("images") && text.lines().count() >= 2, "{text}");
+    }
+}
