@@ -125,6 +125,8 @@ pub struct GetConfig {
     pub connect_timeout: Duration,
     /// The longest wait for the next bytes: 30 seconds.
     pub stall_timeout: Duration,
+    /// Go through the proxy that the environment names (`HTTPS_PROXY` and so on), if it names one: yes.
+    pub proxy: bool,
 }
 
 impl Default for GetConfig {
@@ -134,6 +136,7 @@ impl Default for GetConfig {
             back_off: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(30),
+            proxy: true,
         }
     }
 }
@@ -150,17 +153,17 @@ pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>))
         return Ok(Got { folder, downloaded: Vec::new(), already_there, unpacked: Vec::new() });
     }
     // Files that the data folder's own list vouches for are as good as the official ones.
-    let (mut files, mut vouched) = (Vec::new(), Vec::new());
+    let (mut files, mut right) = (Vec::new(), Vec::new());
     for (file, look) in set.files.iter().zip(verify(set, &folder)?) {
-        if look.condition == Condition::RightAsListed {
+        if look.is_right() && file.unpack == Unpack::Keep {
             progress(Progress::AlreadyThere { file: file.name });
-            vouched.push(file.name.to_owned());
+            right.push(file.name.to_owned());
         } else {
             files.push(Wanted::from(file));
         }
     }
     let mut got = get_files(set.name, &files, &folder, &GetConfig::default(), progress)?;
-    got.already_there.extend(vouched);
+    got.already_there.extend(right);
     Ok(got)
 }
 
@@ -172,9 +175,12 @@ pub fn get_files(
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Got> {
-    let folder_path = folder.to_owned();
-    let mut got =
-        Got { folder: folder_path, downloaded: Vec::new(), already_there: Vec::new(), unpacked: Vec::new() };
+    let mut got = Got {
+        folder: folder.to_owned(),
+        downloaded: Vec::new(),
+        already_there: Vec::new(),
+        unpacked: Vec::new(),
+    };
     let mut missing = Vec::new();
     for file in files {
         if is_ready(file, folder)? {
@@ -189,7 +195,7 @@ pub fn get_files(
         return Ok(got);
     }
     let _lock = Lock::take(name, folder)?;
-    let agent = agent(config.connect_timeout, config.stall_timeout);
+    let agent = agent(config);
     for (index, file) in missing.iter().enumerate() {
         let target = folder.join(&file.name);
         let here = inspect(&target, file.bytes, &file.sha256)?;
@@ -197,11 +203,7 @@ pub fn get_files(
             if here != Condition::Absent {
                 progress(Progress::Replacing { file: &file.name });
             }
-            let failures = match fetch(&agent, file, &target, config, progress)? {
-                None => Vec::new(),
-                Some(failures) => failures,
-            };
-            if !failures.is_empty() {
+            if let Err(failures) = fetch(&agent, file, &target, config, progress)? {
                 let left = missing.get(index..).unwrap_or_default();
                 return Err(give_up(name, file, &failures, left, folder));
             }
@@ -246,14 +248,14 @@ fn is_ready(file: &Wanted, folder: &Path) -> Result<bool> {
     }
 }
 
-/// Tries one address after the other. `Some` when all failed: each address with its failure.
+/// Tries one address after the other. When all failed: each address with its failure.
 fn fetch<'a>(
     agent: &Agent,
     file: &'a Wanted,
     target: &Path,
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Option<Vec<(&'a str, Failure)>>> {
+) -> Result<std::result::Result<(), Vec<(&'a str, Failure)>>> {
     let part = target.with_file_name(format!("{}.part", file.name));
     let mut failures: Vec<(&str, Failure)> = Vec::new();
     for address in &file.addresses {
@@ -263,13 +265,13 @@ fn fetch<'a>(
         match fetch_from(agent, address, file, &part, config, progress) {
             Ok(()) => {
                 fs::rename(&part, target).map_err(disk_error("write", target))?;
-                return Ok(None);
+                return Ok(Ok(()));
             }
             Err(Failure::Disk(error)) => return Err(error),
             Err(failure) => failures.push((address, failure)),
         }
     }
-    Ok(Some(failures))
+    Ok(Err(failures))
 }
 
 /// Asks one address until the file is complete and right, or it is clear that it will not be.
@@ -285,7 +287,8 @@ fn fetch_from(
     const WORTHWHILE: u64 = 1 << 20;
     let mut furthest = length(part).map_err(Failure::Disk)?;
     // Bytes of an earlier run or of another address may belong to another file: worth one fresh start.
-    let mut may_start_again = furthest > 0;
+    let from_elsewhere = furthest > 0;
+    let mut started_again = false;
     let mut broken = 0_u32;
     loop {
         let have = length(part).map_err(Failure::Disk)?;
@@ -308,16 +311,16 @@ fn fetch_from(
                     return Ok(());
                 }
                 delete(part)?;
-                if !may_start_again {
+                if started_again || !from_elsewhere {
                     let expected = &file.sha256;
                     let reason = format!("its SHA-256 is {found} instead of {expected}");
                     return Err(Failure::Refused(reason));
                 }
-                may_start_again = false;
+                started_again = true;
             }
-            Err(Failure::StartAgain) if may_start_again || furthest > 0 => {
+            Err(Failure::StartAgain) if !started_again => {
                 delete(part)?;
-                (may_start_again, furthest) = (false, 0);
+                started_again = true;
             }
             Err(Failure::Cut(reason)) => {
                 let have = length(part).map_err(Failure::Disk)?;
@@ -352,8 +355,13 @@ fn give_up(
         .iter()
         .map(|(address, failure)| format!("{}: {}", host(address), failure.reason()))
         .collect();
-    let offline = failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_)));
-    let what = if offline { "this machine seems to be offline" } else { "no address has the right file" };
+    let what = if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_))) {
+        "this machine seems to be offline"
+    } else if failures.iter().any(|(_, failure)| matches!(failure, Failure::Cut(_))) {
+        "the connection keeps breaking, what has arrived is kept"
+    } else {
+        "no address has the right file"
+    };
     let addresses: Vec<&str> =
         left.iter().filter_map(|wanted| wanted.addresses.first().map(String::as_str)).collect();
     Error::Download(format!(

@@ -1,13 +1,12 @@
 //! One request to one address: the missing bytes of a file arrive in its `.part` file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use ureq::{Agent, Body, http::Response};
 
-use super::get::disk_error;
+use super::get::{GetConfig, disk_error};
 use crate::error::Error;
 
 /// Why a request did not bring the file.
@@ -39,8 +38,11 @@ impl Failure {
 }
 
 /// A client that gives up on a connection that does not come about, or brings nothing for too long.
-pub(super) fn agent(connect: Duration, stall: Duration) -> Agent {
-    Agent::config_builder()
+pub(super) fn agent(config: &GetConfig) -> Agent {
+    let (connect, stall) = (config.connect_timeout, config.stall_timeout);
+    let builder = Agent::config_builder();
+    let builder = if config.proxy { builder } else { builder.proxy(None) };
+    builder
         .http_status_as_error(false)
         .timeout_resolve(Some(connect))
         .timeout_connect(Some(connect))
@@ -140,6 +142,8 @@ fn append(
         };
         reached = reached.saturating_add(n as u64);
         if reached > expected {
+            // Not the beginning of our file, so nothing to go on from.
+            fs::remove_file(part).map_err(|error| Failure::Disk(disk_error("delete", part)(error)))?;
             return Err(Failure::Refused(format!("the server sends more than {expected} bytes")));
         }
         file.write_all(buffer.get(..n).unwrap_or_default())
