@@ -1,5 +1,7 @@
 //! What users may count on when a data set is downloaded: against a small server of our own on this machine.
 
+#![allow(clippy::unwrap_used)] // also in what the tests share
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -263,6 +265,17 @@ fn offline_is_one_line_with_the_address_and_the_folder() {
 }
 
 #[test]
+fn a_name_that_cannot_be_looked_up_is_offline_at_once() {
+    // No name server knows an empty label, and none is asked.
+    let place = Place::new();
+    let wanted = place.wanted(b"abc", &["http://no..where/a.bin".to_owned()]);
+    let mut events = Vec::new();
+    let error = place.get_telling(&wanted, &mut |event| events.push(format!("{event:?}"))).unwrap_err();
+    assert!(error.contains("offline") && error.contains("no..where"), "{error}");
+    assert_eq!(events.len(), 1, "asked once, not again: {events:?}");
+}
+
+#[test]
 fn a_file_where_the_folder_should_be_is_named_with_the_cure() {
     let (place, bytes) = (Place::new(), content(10));
     fs::write(place.folder(), "not a folder").unwrap();
@@ -414,7 +427,7 @@ fn an_interrupted_unpacking_leaves_no_folder_and_can_be_done_again() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Wherever the connection breaks, and however often, the file is the same in the end and no byte
     /// that had arrived is sent again.

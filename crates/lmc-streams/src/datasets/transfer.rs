@@ -158,19 +158,18 @@ fn no_answer(error: ureq::Error) -> Failure {
         Http::HostNotFound => Failure::Unreachable("host not found".to_owned()),
         Http::ConnectionFailed => Failure::Unreachable("no connection".to_owned()),
         Http::Timeout(Timeout::Resolve | Timeout::Connect) => Failure::Unreachable(error.to_string()),
-        Http::Io(ref io)
-            if matches!(
-                io.kind(),
-                ErrorKind::ConnectionRefused
-                    | ErrorKind::HostUnreachable
-                    | ErrorKind::NetworkUnreachable
-                    | ErrorKind::NetworkDown
-                    | ErrorKind::AddrNotAvailable
-            ) =>
-        {
-            Failure::Unreachable(io.to_string())
-        }
-        Http::Io(_) | Http::Timeout(_) | Http::Protocol(_) => Failure::Cut(error.to_string()),
+        Http::Timeout(_) | Http::Protocol(_) => Failure::Cut(error.to_string()),
+        // A name that cannot be looked up has no kind of its own, so we name the others: those that need
+        // a connection that once was.
+        Http::Io(io) => match io.kind() {
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+            | ErrorKind::WouldBlock
+            | ErrorKind::InvalidData => Failure::Cut(io.to_string()),
+            _ => Failure::Unreachable(io.to_string()),
+        },
         _ => Failure::Refused(error.to_string()),
     }
 }
