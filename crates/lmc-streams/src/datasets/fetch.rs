@@ -10,6 +10,9 @@ use super::transfer::{Failure, length, transfer};
 use super::verify::sha256_of;
 use crate::error::Error;
 
+/// Each address with its failure.
+pub(super) type Failures<'a> = Vec<(&'a str, Failure)>;
+
 /// Tries one address after the other. When all failed: each address with its failure.
 pub(super) fn fetch<'a>(
     agent: &Agent,
@@ -17,9 +20,9 @@ pub(super) fn fetch<'a>(
     target: &Path,
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Result<(), Vec<(&'a str, Failure)>>, Error> {
+) -> Result<Result<(), Failures<'a>>, Error> {
     let part = target.with_file_name(format!("{}.part", file.name));
-    let mut failures: Vec<(&str, Failure)> = Vec::new();
+    let mut failures = Failures::new();
     for address in &file.addresses {
         if let Some((_, failure)) = failures.last() {
             progress(Progress::TryingMirror { address, reason: &failure.reason() });
