@@ -104,7 +104,7 @@ fn starts_at(response: &Response<Body>, have: u64, expected: u64) -> Result<u64,
     };
     // A login page or another release shows in its size: no need to fetch it to the end.
     match response.body().content_length() {
-        Some(length) if length != expected - from => Err(Failure::Refused(format!(
+        Some(length) if length != expected.saturating_sub(from) => Err(Failure::Refused(format!(
             "the server's file has {} bytes instead of {expected}",
             length.saturating_add(from)
         ))),
