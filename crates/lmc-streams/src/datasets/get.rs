@@ -8,12 +8,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ureq::Agent;
-
+use super::fetch::fetch;
 use super::known::{Known, SourceFile, Unpack};
-use super::transfer::{Failure, agent, length, transfer};
+use super::transfer::{Failure, agent};
 use super::unpack::unpack_tar_gz;
-use super::verify::{Condition, inspect, sha256_of, verify, verify_listed};
+use super::verify::{Condition, inspect, verify, verify_listed};
 use crate::error::{Error, Result};
 
 /// What happens while a data set is being got; for a progress bar and a few lines of text.
@@ -125,6 +124,8 @@ pub struct GetConfig {
     pub connect_timeout: Duration,
     /// The longest wait for the next bytes: 30 seconds.
     pub stall_timeout: Duration,
+    /// Go through the proxy that the environment names (`HTTPS_PROXY` and so on), if it names one: yes.
+    pub proxy: bool,
 }
 
 impl Default for GetConfig {
@@ -134,6 +135,7 @@ impl Default for GetConfig {
             back_off: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(30),
+            proxy: true,
         }
     }
 }
@@ -150,17 +152,17 @@ pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>))
         return Ok(Got { folder, downloaded: Vec::new(), already_there, unpacked: Vec::new() });
     }
     // Files that the data folder's own list vouches for are as good as the official ones.
-    let (mut files, mut vouched) = (Vec::new(), Vec::new());
+    let (mut files, mut right) = (Vec::new(), Vec::new());
     for (file, look) in set.files.iter().zip(verify(set, &folder)?) {
-        if look.condition == Condition::RightAsListed {
+        if look.is_right() && file.unpack == Unpack::Keep {
             progress(Progress::AlreadyThere { file: file.name });
-            vouched.push(file.name.to_owned());
+            right.push(file.name.to_owned());
         } else {
             files.push(Wanted::from(file));
         }
     }
     let mut got = get_files(set.name, &files, &folder, &GetConfig::default(), progress)?;
-    got.already_there.extend(vouched);
+    got.already_there.extend(right);
     Ok(got)
 }
 
@@ -172,9 +174,12 @@ pub fn get_files(
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Got> {
-    let folder_path = folder.to_owned();
-    let mut got =
-        Got { folder: folder_path, downloaded: Vec::new(), already_there: Vec::new(), unpacked: Vec::new() };
+    let mut got = Got {
+        folder: folder.to_owned(),
+        downloaded: Vec::new(),
+        already_there: Vec::new(),
+        unpacked: Vec::new(),
+    };
     let mut missing = Vec::new();
     for file in files {
         if is_ready(file, folder)? {
@@ -189,7 +194,7 @@ pub fn get_files(
         return Ok(got);
     }
     let _lock = Lock::take(name, folder)?;
-    let agent = agent(config.connect_timeout, config.stall_timeout);
+    let agent = agent(config);
     for (index, file) in missing.iter().enumerate() {
         let target = folder.join(&file.name);
         let here = inspect(&target, file.bytes, &file.sha256)?;
@@ -197,11 +202,7 @@ pub fn get_files(
             if here != Condition::Absent {
                 progress(Progress::Replacing { file: &file.name });
             }
-            let failures = match fetch(&agent, file, &target, config, progress)? {
-                None => Vec::new(),
-                Some(failures) => failures,
-            };
-            if !failures.is_empty() {
+            if let Err(failures) = fetch(&agent, file, &target, config, progress)? {
                 let left = missing.get(index..).unwrap_or_default();
                 return Err(give_up(name, file, &failures, left, folder));
             }
@@ -246,100 +247,6 @@ fn is_ready(file: &Wanted, folder: &Path) -> Result<bool> {
     }
 }
 
-/// Tries one address after the other. `Some` when all failed: each address with its failure.
-fn fetch<'a>(
-    agent: &Agent,
-    file: &'a Wanted,
-    target: &Path,
-    config: &GetConfig,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Option<Vec<(&'a str, Failure)>>> {
-    let part = target.with_file_name(format!("{}.part", file.name));
-    let mut failures: Vec<(&str, Failure)> = Vec::new();
-    for address in &file.addresses {
-        if let Some((_, failure)) = failures.last() {
-            progress(Progress::TryingMirror { address, reason: &failure.reason() });
-        }
-        match fetch_from(agent, address, file, &part, config, progress) {
-            Ok(()) => {
-                fs::rename(&part, target).map_err(disk_error("write", target))?;
-                return Ok(None);
-            }
-            Err(Failure::Disk(error)) => return Err(error),
-            Err(failure) => failures.push((address, failure)),
-        }
-    }
-    Ok(Some(failures))
-}
-
-/// Asks one address until the file is complete and right, or it is clear that it will not be.
-fn fetch_from(
-    agent: &Agent,
-    address: &str,
-    file: &Wanted,
-    part: &Path,
-    config: &GetConfig,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> std::result::Result<(), Failure> {
-    // A connection that breaks but brings this much each time is slow, not hopeless.
-    const WORTHWHILE: u64 = 1 << 20;
-    let mut furthest = length(part).map_err(Failure::Disk)?;
-    // Bytes of an earlier run or of another address may belong to another file: worth one fresh start.
-    let mut may_start_again = furthest > 0;
-    let mut broken = 0_u32;
-    loop {
-        let have = length(part).map_err(Failure::Disk)?;
-        if have > file.bytes {
-            delete(part)?;
-            continue;
-        }
-        let transferred = if have == file.bytes {
-            Ok(())
-        } else {
-            progress(Progress::Started { file: &file.name, bytes: file.bytes, bytes_so_far: have });
-            let mut received = |bytes_so_far| progress(Progress::Received { bytes_so_far });
-            transfer(agent, address, part, file.bytes, &mut received)
-        };
-        match transferred {
-            Ok(()) => {
-                progress(Progress::Verifying { file: &file.name });
-                let found = sha256_of(part).map_err(Failure::Disk)?;
-                if found == file.sha256 {
-                    return Ok(());
-                }
-                delete(part)?;
-                if !may_start_again {
-                    let expected = &file.sha256;
-                    let reason = format!("its SHA-256 is {found} instead of {expected}");
-                    return Err(Failure::Refused(reason));
-                }
-                may_start_again = false;
-            }
-            Err(Failure::StartAgain) if may_start_again || furthest > 0 => {
-                delete(part)?;
-                (may_start_again, furthest) = (false, 0);
-            }
-            Err(Failure::Cut(reason)) => {
-                let have = length(part).map_err(Failure::Disk)?;
-                if have >= furthest.saturating_add(WORTHWHILE) {
-                    (furthest, broken) = (have, 0);
-                }
-                broken += 1;
-                if broken >= config.attempts {
-                    return Err(Failure::Cut(reason));
-                }
-                progress(Progress::Retrying { address, reason: &reason });
-                std::thread::sleep(config.back_off.saturating_mul(1 << (broken - 1).min(6)));
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-}
-
-fn delete(part: &Path) -> std::result::Result<(), Failure> {
-    fs::remove_file(part).map_err(|error| Failure::Disk(disk_error("delete", part)(error)))
-}
-
 /// One line: what failed, and how to do it by hand.
 fn give_up(
     name: &str,
@@ -348,12 +255,20 @@ fn give_up(
     left: &[&Wanted],
     folder: &Path,
 ) -> Error {
+    let offline = failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_)));
+    let what = if offline {
+        "this machine seems to be offline"
+    } else if failures.iter().any(|(_, failure)| matches!(failure, Failure::Cut(_))) {
+        "the connection keeps breaking, what has arrived is kept"
+    } else {
+        "no address has the right file"
+    };
+    // Offline, every address fails in the same way: one of them is enough to read.
     let told: Vec<String> = failures
         .iter()
+        .take(if offline { 1 } else { failures.len() })
         .map(|(address, failure)| format!("{}: {}", host(address), failure.reason()))
         .collect();
-    let offline = failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_)));
-    let what = if offline { "this machine seems to be offline" } else { "no address has the right file" };
     let addresses: Vec<&str> =
         left.iter().filter_map(|wanted| wanted.addresses.first().map(String::as_str)).collect();
     Error::Download(format!(

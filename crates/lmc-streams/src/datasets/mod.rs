@@ -1,5 +1,6 @@
 //! The data sets that we know by name: what they are, where they come from, where they lie.
 
+mod fetch;
 pub mod get;
 pub mod known;
 pub mod locate;

@@ -1,13 +1,12 @@
 //! One request to one address: the missing bytes of a file arrive in its `.part` file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use ureq::{Agent, Body, http::Response};
 
-use super::get::disk_error;
+use super::get::{GetConfig, disk_error};
 use crate::error::Error;
 
 /// Why a request did not bring the file.
@@ -39,8 +38,11 @@ impl Failure {
 }
 
 /// A client that gives up on a connection that does not come about, or brings nothing for too long.
-pub(super) fn agent(connect: Duration, stall: Duration) -> Agent {
-    Agent::config_builder()
+pub(super) fn agent(config: &GetConfig) -> Agent {
+    let (connect, stall) = (config.connect_timeout, config.stall_timeout);
+    let builder = Agent::config_builder();
+    let builder = if config.proxy { builder } else { builder.proxy(None) };
+    builder
         .http_status_as_error(false)
         .timeout_resolve(Some(connect))
         .timeout_connect(Some(connect))
@@ -102,7 +104,7 @@ fn starts_at(response: &Response<Body>, have: u64, expected: u64) -> Result<u64,
     };
     // A login page or another release shows in its size: no need to fetch it to the end.
     match response.body().content_length() {
-        Some(length) if length != expected - from => Err(Failure::Refused(format!(
+        Some(length) if length != expected.saturating_sub(from) => Err(Failure::Refused(format!(
             "the server's file has {} bytes instead of {expected}",
             length.saturating_add(from)
         ))),
@@ -140,6 +142,8 @@ fn append(
         };
         reached = reached.saturating_add(n as u64);
         if reached > expected {
+            // Not the beginning of our file, so nothing to go on from.
+            fs::remove_file(part).map_err(|error| Failure::Disk(disk_error("delete", part)(error)))?;
             return Err(Failure::Refused(format!("the server sends more than {expected} bytes")));
         }
         file.write_all(buffer.get(..n).unwrap_or_default())
@@ -154,19 +158,18 @@ fn no_answer(error: ureq::Error) -> Failure {
         Http::HostNotFound => Failure::Unreachable("host not found".to_owned()),
         Http::ConnectionFailed => Failure::Unreachable("no connection".to_owned()),
         Http::Timeout(Timeout::Resolve | Timeout::Connect) => Failure::Unreachable(error.to_string()),
-        Http::Io(ref io)
-            if matches!(
-                io.kind(),
-                ErrorKind::ConnectionRefused
-                    | ErrorKind::HostUnreachable
-                    | ErrorKind::NetworkUnreachable
-                    | ErrorKind::NetworkDown
-                    | ErrorKind::AddrNotAvailable
-            ) =>
-        {
-            Failure::Unreachable(io.to_string())
-        }
-        Http::Io(_) | Http::Timeout(_) | Http::Protocol(_) => Failure::Cut(error.to_string()),
+        Http::Timeout(_) | Http::Protocol(_) => Failure::Cut(error.to_string()),
+        // A name that cannot be looked up has no kind of its own, so we name the others: those that need
+        // a connection that once was.
+        Http::Io(io) => match io.kind() {
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+            | ErrorKind::WouldBlock
+            | ErrorKind::InvalidData => Failure::Cut(io.to_string()),
+            _ => Failure::Unreachable(io.to_string()),
+        },
         _ => Failure::Refused(error.to_string()),
     }
 }
