@@ -116,7 +116,8 @@ impl ClassRule {
             Self::Drawn(count) => shuffled(*count, per_dataset.random()),
             Self::Rotated(count) => {
                 let mut labels = shuffled(*count, per_dataset.random());
-                labels.rotate_right(1.min(labels.len()));
+                let moved = labels.len().min(1);
+                labels.rotate_right(moved);
                 labels
             }
             Self::DrawnForTask(count) => shuffled(*count, task_seed.named("classes").random()),
