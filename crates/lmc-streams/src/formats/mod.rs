@@ -11,6 +11,7 @@ pub mod mat;
 pub mod npz;
 pub mod omniglot;
 pub mod parquet;
+mod parquet_columns;
 mod parquet_pages;
 
 use std::path::Path;
