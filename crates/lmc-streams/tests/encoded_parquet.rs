@@ -1,5 +1,7 @@
 //! Parquet files in the Hugging Face layout come back as written, and bad ones are explained.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs::{self, File};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! A user's own pictures, in folders or listed in a CSV: read as documented, and explained when bad.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Cursor, Write};

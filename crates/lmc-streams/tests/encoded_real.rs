@@ -1,5 +1,7 @@
 //! The real data sets in parquet, where they are at hand: `$LMC_DATA`, or `../shared/data`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::PathBuf;
 
