@@ -159,8 +159,12 @@ fn get_all(names: &[String], data_dir: Option<&Path>) -> Result<()> {
                 bar.set_position(bytes_so_far);
             }
             Progress::Received { bytes_so_far } => bar.set_position(bytes_so_far),
-            Progress::Retrying { address, reason } => bar.println(format!("{address}: {reason}; trying again")),
-            Progress::TryingMirror { address, reason } => bar.println(format!("{reason}; now from {address}")),
+            Progress::Retrying { address, reason } => {
+                bar.println(format!("{address}: {reason}; trying again"))
+            }
+            Progress::TryingMirror { address, reason } => {
+                bar.println(format!("{reason}; now from {address}"))
+            }
             Progress::Replacing { file } => bar.println(format!("{file} is another file: replacing it")),
             Progress::Verifying { file } => bar.set_message(format!("{file}: checking")),
             Progress::Unpacking { file } => bar.set_message(format!("{file}: unpacking")),
@@ -259,7 +263,8 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
     let survey = catalog.survey(name, 32)?;
     // Ten images a class from the training split, or from the test split where there is no other.
     let split = if has(&survey, Split::Train) { Split::Train } else { Split::Test };
-    let last = |label: u32| survey.split(split).get(label as usize)?.iter().take(PER_CLASS).next_back().copied();
+    let last =
+        |label: u32| survey.split(split).get(label as usize)?.iter().take(PER_CLASS).next_back().copied();
     let keep = |of: Split, label: u32, rank: u32| of == split && last(label).is_some_and(|last| rank <= last);
     let dataset = catalog.read(name, 32, &keep)?;
     let shape = dataset.shape();
@@ -291,7 +296,11 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
     const SHOWN: usize = 60;
     let rows = classes.iter().enumerate().take(SHOWN).map(row).collect();
     let size = format!("{} x {} pixels, {} channel(s)", shape.width, shape.height, shape.channels);
-    print(&format!("{}: {} classes, {size}; {train} train, {val} val, {test} test\n", dataset.name, classes.len()))?;
+    print(&format!(
+        "{}: {} classes, {size}; {train} train, {val} val, {test} test\n",
+        dataset.name,
+        classes.len()
+    ))?;
     print(&table(&["label", "class", "train", "val", "test"], &["label", "train", "val", "test"], rows))?;
     if classes.len() > SHOWN {
         print(&format!("... and {} more classes", classes.len() - SHOWN))?;

@@ -95,7 +95,9 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
     }
     busy.finish_and_clear();
     if variant == Variant::Auto && stream.variant.is_generated() {
-        eprintln!("note: the real data sets are not on this machine; generated images stand in (lmc data list)");
+        eprintln!(
+            "note: the real data sets are not on this machine; generated images stand in (lmc data list)"
+        );
     }
     if json {
         return print_json(&Shown::from(&stream));

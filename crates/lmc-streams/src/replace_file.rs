@@ -16,7 +16,11 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(Error::bad(folder, "there is no such folder to write into", "create it, or choose another"));
+        return Err(Error::bad(
+            folder,
+            "there is no such folder to write into",
+            "create it, or choose another",
+        ));
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".lmc-");

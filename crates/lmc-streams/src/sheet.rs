@@ -30,7 +30,8 @@ struct Row {
 /// A row of samples per task.
 pub fn of_stream(stream: &Stream) -> Picture {
     let few = stream.tasks.len() <= 12;
-    let rows: Vec<Row> = stream.tasks.iter().enumerate().map(|(number, task)| task_row(number, task, few)).collect();
+    let rows: Vec<Row> =
+        stream.tasks.iter().enumerate().map(|(number, task)| task_row(number, task, few)).collect();
     let mut title = format!("{}, seed {}, {}", stream.name, stream.seed, stream.variant);
     if !stream.substitutions.is_empty() {
         title = format!("{title}; {}", stream.substitutions.join("; "));
@@ -59,9 +60,9 @@ pub fn write_png(picture: &Picture, path: &Path) -> Result<()> {
     let mut bytes = Cursor::new(Vec::new());
     let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive);
     let colour = if picture.channels == 1 { ExtendedColorType::L8 } else { ExtendedColorType::Rgb8 };
-    encoder
-        .write_image(&picture.pixels, picture.width as u32, picture.height as u32, colour)
-        .map_err(|error| Error::bad(path, format!("the picture cannot be encoded: {error}"), "report this"))?;
+    encoder.write_image(&picture.pixels, picture.width as u32, picture.height as u32, colour).map_err(
+        |error| Error::bad(path, format!("the picture cannot be encoded: {error}"), "report this"),
+    )?;
     replace_file(path, &bytes.into_inner())
 }
 
@@ -79,7 +80,8 @@ fn task_row(number: usize, task: &Task, few: bool) -> Row {
     if few {
         lines.insert(1, task.dataset.clone());
         lines.push(task.looks.to_string());
-        lines.extend(task.substitution.as_ref().map(|text| text.split(':').next().unwrap_or(text).to_owned()));
+        lines
+            .extend(task.substitution.as_ref().map(|text| text.split(':').next().unwrap_or(text).to_owned()));
     }
     Row { lines, cells }
 }
@@ -99,7 +101,8 @@ fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
 
     // About as wide as high when there are many rows.
     let area = (block_width * row_height * rows.len()) as f64;
-    let per_block = if rows.len() <= 12 { rows.len() } else { ((area * 0.7).sqrt() as usize / row_height).max(12) };
+    let per_block =
+        if rows.len() <= 12 { rows.len() } else { ((area * 0.7).sqrt() as usize / row_height).max(12) };
     let blocks = rows.len().div_ceil(per_block.max(1));
     let width = GAP + blocks * block_width;
     let title = wrap(title, (width.saturating_sub(2 * GAP)) / character);
@@ -119,7 +122,14 @@ fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
             let x = left + label + at * cell_width;
             page.paste(&enlarge(picture, scale), x, y);
             if captions {
-                write_text(&mut page, caption, x, y + cell_height - GAP, (cell_width - GAP) / character, FAINT);
+                write_text(
+                    &mut page,
+                    caption,
+                    x,
+                    y + cell_height - GAP,
+                    (cell_width - GAP) / character,
+                    FAINT,
+                );
             }
         }
     }
@@ -129,16 +139,23 @@ fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
 fn enlarge(picture: &Picture, scale: usize) -> Picture {
     let mut pixels = Vec::with_capacity(picture.pixels.len() * scale * scale);
     for row in picture.pixels.chunks_exact((picture.width * picture.channels).max(1)) {
-        let wide: Vec<u8> = row.chunks_exact(picture.channels).flat_map(|pixel| pixel.repeat(scale)).collect();
+        let wide: Vec<u8> =
+            row.chunks_exact(picture.channels).flat_map(|pixel| pixel.repeat(scale)).collect();
         (0..scale).for_each(|_| pixels.extend_from_slice(&wide));
     }
-    Picture { width: picture.width * scale, height: picture.height * scale, channels: picture.channels, pixels }
+    Picture {
+        width: picture.width * scale,
+        height: picture.height * scale,
+        channels: picture.channels,
+        pixels,
+    }
 }
 
 /// Writes at most `most` characters; what is longer ends in `..`.
 fn write_text(page: &mut Picture, text: &str, left: usize, top: usize, most: usize, ink: [u8; 3]) {
     let fits = text.chars().count() <= most;
-    let kept: String = if fits { text.to_owned() } else { text.chars().take(most.saturating_sub(2)).collect() };
+    let kept: String =
+        if fits { text.to_owned() } else { text.chars().take(most.saturating_sub(2)).collect() };
     let kept = if fits { kept } else { format!("{kept}..") };
     for (number, character) in kept.chars().enumerate() {
         let raster = |c| get_raster(c, FontWeight::Regular, RasterHeight::Size16);
@@ -201,8 +218,9 @@ mod tests {
     #[test]
     fn a_sheet_holds_every_cell() {
         let cell = |value: u8| (Picture::filled(4, 4, [value; 3]), "caption".to_owned());
-        let rows: Vec<Row> =
-            (0..40).map(|row| Row { lines: vec!["task".into()], cells: vec![cell(row), cell(row + 100)] }).collect();
+        let rows: Vec<Row> = (0..40)
+            .map(|row| Row { lines: vec!["task".into()], cells: vec![cell(row), cell(row + 100)] })
+            .collect();
         let page = lay_out("title", &rows, 2, false);
         for value in (0..40).chain(100..140) {
             let found = page.pixels.chunks_exact(3).filter(|pixel| *pixel == [value; 3]).count();

@@ -146,6 +146,6 @@ fn text_name(path: &Path) -> Result<String> {
 }
 
 fn is_picture(path: &Path) -> bool {
-    let is = |known: &&str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(known));
-    ["png", "jpg", "jpeg", "webp"].iter().any(|known| is(known))
+    let extension = path.extension().unwrap_or_default();
+    ["png", "jpg", "jpeg", "webp"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }

@@ -12,7 +12,7 @@ mod npy;
 pub mod npz;
 pub mod omniglot;
 pub mod parquet;
-
+mod parquet_columns;
 mod parquet_pages;
 mod raw;
 

@@ -9,19 +9,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::Type;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::reader::FileReader;
-use serde_json::Value;
 
-use super::decode::{catch_panic, decode};
+use super::decode::decode;
 use super::intake::{Intake, Wanted};
-use super::parquet_pages::{self, Reader};
+use super::parquet_columns::{
+    Columns, RE_EXPORT, Rows, class_names, count_rows, damaged, guarded, open, read_chunk, read_rows,
+};
+use super::parquet_pages;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
+use crate::picture::Picture;
 
 /// What a parquet file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,163 +88,6 @@ struct Part<'a> {
     path: &'a Path,
     rows: Rows,
     named: Option<Vec<String>>,
-}
-
-struct Rows {
-    labels: Vec<u32>,
-    ranks: Option<Vec<u32>>,
-}
-
-const RE_EXPORT: &str = "get the file again, or export it again";
-
-fn damaged(path: &Path) -> impl Fn(ParquetError) -> Error {
-    move |error| {
-        let text = error.to_string();
-        let text = text.lines().next().unwrap_or_default().trim_start_matches("Parquet error: ");
-        Error::bad(path, format!("not an intact parquet file ({text})"), RE_EXPORT)
-    }
-}
-
-fn guarded<T>(path: &Path, run: impl FnOnce() -> Result<T>) -> Result<T> {
-    let gave_up = || Error::bad(path, "not an intact parquet file (the reader gave up)", RE_EXPORT);
-    catch_panic(run).unwrap_or_else(|| Err(gave_up()))
-}
-
-fn open(path: &Path) -> Result<Reader> {
-    let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
-    if !metadata.is_file() {
-        return Err(Error::bad(path, "this is not a file", "check the path"));
-    }
-    parquet_pages::open(path).map_err(damaged(path))
-}
-
-/// The number of rows, if it is one that a file of this size can have.
-fn count_rows(path: &Path, reader: &Reader) -> Result<usize> {
-    let mut rows = 0_u64;
-    for group in reader.metadata().row_groups() {
-        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
-    }
-    // A row of pictures takes at least dozens of bytes. Equal rows may share them, hence the generous bound;
-    // without one, a header of a few bytes could make us reserve room for 2^63 labels.
-    let length = fs::metadata(path).map_err(Error::io("read", path))?.len();
-    if rows > length.saturating_mul(8) {
-        return Err(Error::bad(path, format!("{rows} rows in a file of {length} bytes"), RE_EXPORT));
-    }
-    usize::try_from(rows).map_err(|_| Error::bad(path, "too many rows", "split the file"))
-}
-
-struct Column {
-    index: usize,
-    name: String,
-    kind: Type,
-}
-
-struct Columns {
-    image: Column,
-    label: Column,
-    rank: Option<Column>,
-}
-
-impl Columns {
-    fn find(path: &Path, metadata: &ParquetMetaData) -> Result<Self> {
-        let schema = metadata.file_metadata().schema_descr();
-        let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
-        let column = |wanted: &str, kinds: &[Type]| {
-            let fits = |(index, name): (usize, &String)| {
-                let column = schema.column(index);
-                (name.eq_ignore_ascii_case(wanted)
-                    && kinds.contains(&column.physical_type())
-                    && column.max_rep_level() == 0)
-                    .then(|| Column { index, name: name.clone(), kind: column.physical_type() })
-            };
-            names.iter().enumerate().find_map(fits)
-        };
-        let bytes = |wanted| column(wanted, &[Type::BYTE_ARRAY]);
-        let integers = |wanted| column(wanted, &[Type::INT64, Type::INT32]);
-        let missing = |what: &str, cure: &str| {
-            Error::bad(path, format!("no {what} column among: {}", names.join(", ")), cure)
-        };
-        let image = ["image.bytes", "img.bytes", "image", "img"].into_iter().find_map(bytes);
-        let label = ["fine_label", "label"].into_iter().find_map(integers);
-        Ok(Self {
-            image: image.ok_or_else(|| {
-                missing("image", "call it 'image' or 'img' and fill it with the bytes of PNG, JPEG or WebP")
-            })?,
-            label: label.ok_or_else(|| {
-                missing("label", "call it 'label' or 'fine_label' and fill it with integers")
-            })?,
-            rank: integers("rank"),
-        })
-    }
-}
-
-/// Labels, ranks and class names of a file.
-fn read_rows(path: &Path) -> Result<(Rows, Option<Vec<String>>)> {
-    let reader = open(path)?;
-    let columns = Columns::find(path, reader.metadata())?;
-    let labels = read_integers(path, &reader, &columns.label)?;
-    let ranks = columns.rank.map(|column| read_integers(path, &reader, &column)).transpose()?;
-    Ok((Rows { labels, ranks }, class_names(reader.metadata(), &columns.label.name)))
-}
-
-fn read_integers(path: &Path, reader: &Reader, column: &Column) -> Result<Vec<u32>> {
-    match column.kind {
-        Type::INT32 => read_column::<Int32Type>(path, reader, column, i64::from),
-        _ => read_column::<Int64Type>(path, reader, column, |value| value),
-    }
-}
-
-fn read_column<T: DataType>(
-    path: &Path,
-    reader: &Reader,
-    column: &Column,
-    widen: impl Fn(T::T) -> i64,
-) -> Result<Vec<u32>> {
-    let mut all = Vec::with_capacity(count_rows(path, reader)?);
-    for (group, metadata) in reader.metadata().row_groups().iter().enumerate() {
-        let mut values = parquet_pages::column::<T>(reader, group, column.index).map_err(damaged(path))?;
-        let mut left = usize::try_from(metadata.num_rows()).unwrap_or_default();
-        while left > 0 {
-            let chunk = read_chunk(path, &mut values, left.min(8192))?;
-            left -= chunk.len();
-            for value in chunk {
-                let bad = |problem: String| {
-                    let cure = "number from 0 up, or remove the row (unlabelled images often have -1)";
-                    Error::bad_at(path, format!("row {}", all.len()), problem, cure)
-                };
-                let value = widen(value.ok_or_else(|| bad(format!("no {}", column.name)))?);
-                let number = u32::try_from(value);
-                all.push(number.map_err(|_| bad(format!("{} {value} is not possible", column.name)))?);
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// Exactly `count` values; `None` where there is none.
-fn read_chunk<T: DataType>(
-    path: &Path,
-    column: &mut parquet::column::reader::ColumnReaderImpl<T>,
-    count: usize,
-) -> Result<Vec<Option<T::T>>> {
-    let mut values = Vec::with_capacity(count);
-    let mut levels: Vec<i16> = Vec::new();
-    let (records, present, _) =
-        column.read_records(count, Some(&mut levels), None, &mut values).map_err(damaged(path))?;
-    if records != count {
-        return Err(Error::bad(path, "not an intact parquet file (rows are missing)", RE_EXPORT));
-    }
-    let mut values = values.into_iter();
-    if present == count {
-        return Ok(values.map(Some).collect());
-    }
-    if levels.len() != count {
-        return Err(Error::bad(path, "not an intact parquet file (levels are missing)", RE_EXPORT));
-    }
-    // A value is there where the definition level is the deepest; which that is, the counts tell.
-    let deepest = levels.iter().copied().max().unwrap_or_default();
-    let none = present == 0;
-    Ok(levels.iter().map(|&level| if none || level < deepest { None } else { values.next() }).collect())
 }
 
 fn agree_on_classes(parts: &[Part<'_>], given: Option<&[String]>) -> Result<Vec<String>> {
@@ -377,26 +220,12 @@ fn rows_at_once(bytes: i64, rows: usize) -> usize {
     (BYTES / each.max(1)).clamp(8, 512)
 }
 
-fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize)) -> Result<crate::Picture> {
+fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize)) -> Result<Picture> {
     let Some(bytes) = bytes else {
         let cure = "export the data set with the images embedded in the file";
         return Err(Error::bad_at(path, format!("row {row}"), "no image: its bytes are null", cure));
     };
     decode(bytes.data()).map_err(|problem| problem.at_row(path, format!("row {row}")))
-}
-
-/// `info.features.<label>.names` of the footer's `huggingface` key: a list, or a map from number to name.
-fn class_names(metadata: &ParquetMetaData, label: &str) -> Option<Vec<String>> {
-    let pairs = metadata.file_metadata().key_value_metadata()?;
-    let text = pairs.iter().find(|pair| pair.key == "huggingface")?.value.as_ref()?;
-    let json: Value = serde_json::from_str(text).ok()?;
-    let feature = json.get("info")?.get("features")?.get(label)?;
-    let name = |value: &Value| value.as_str().map(str::to_owned);
-    match feature.get("names").or_else(|| feature.get("class_label")?.get("names"))? {
-        Value::Array(names) => names.iter().map(name).collect(),
-        Value::Object(names) => (0..names.len()).map(|at| name(names.get(&at.to_string())?)).collect(),
-        _ => None,
-    }
 }
 
 fn list(dir: &Path) -> Result<Vec<PathBuf>> {

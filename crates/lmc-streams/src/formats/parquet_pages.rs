@@ -149,4 +149,50 @@ mod tests {
         assert_eq!(page_sizes(b"\x15\0\0\0PAR1"), None);
         assert_eq!(page_sizes(&[0x15, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), None);
     }
+
+    #[test]
+    fn a_page_that_claims_two_gigabytes_is_refused() {
+        use std::io::Write;
+        let open = |header: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(header).unwrap();
+            BoundedFile { file, length: header.len() as u64 }
+        };
+        // 2^31 - 1 = zigzag 2^32 - 2, from 3 bytes.
+        let lie = open(&[0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 6, 0x2c]);
+        assert!(lie.get_read(0).unwrap_err().to_string().contains("unpack 3 bytes to 2147483647"));
+        assert!(lie.get_bytes(4, 8).unwrap_err().to_string().contains("beyond the end"));
+        assert!(lie.get_bytes(u64::MAX, 2).is_err());
+        assert!(open(&[0x15, 0, 0x15, 0xc8, 1, 0x15, 6, 0x2c]).get_read(0).is_ok());
+    }
+
+    #[test]
+    fn a_dictionary_with_more_values_than_bytes_is_refused() {
+        struct One(Option<Page>);
+        impl Iterator for One {
+            type Item = Result<Page>;
+            fn next(&mut self) -> Option<Self::Item> {
+                self.0.take().map(Ok)
+            }
+        }
+        impl PageReader for One {
+            fn get_next_page(&mut self) -> Result<Option<Page>> {
+                Ok(self.0.take())
+            }
+            fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+                Ok(None)
+            }
+            fn skip_next_page(&mut self) -> Result<()> {
+                Ok(())
+            }
+        }
+        let page = |num_values| {
+            let encoding = parquet::basic::Encoding::PLAIN;
+            let page =
+                Page::DictionaryPage { buf: vec![0; 16].into(), num_values, encoding, is_sorted: false };
+            CheckedPages { pages: Box::new(One(Some(page))) }.get_next_page()
+        };
+        assert!(page(4).is_ok());
+        assert!(page(2_000_000_000).err().unwrap().to_string().contains("2000000000 values in 16 bytes"));
+    }
 }

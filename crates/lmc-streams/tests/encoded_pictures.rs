@@ -1,0 +1,343 @@
+//! A user's own pictures, in folders or listed in a CSV: read as documented, and explained when bad.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use image::ImageFormat;
+use lmc_streams::formats::{dtd, folder, manifest, omniglot, read_any};
+use lmc_streams::{Dataset, Prepare, ReadOptions, Result, Split};
+use tempfile::TempDir;
+
+fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+    let image = image::RgbImage::from_pixel(width, height, image::Rgb([grey; 3]));
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+fn png(grey: u8) -> Vec<u8> {
+    encode(grey, 2, 2, ImageFormat::Png)
+}
+
+/// Writes files below a new folder.
+fn tree(files: &[(&str, &[u8])]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (name, content) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    dir
+}
+
+fn all() -> ReadOptions<'static> {
+    ReadOptions::all(Prepare::AS_IS)
+}
+
+/// The message of a failure: one line, with a cure.
+fn message(result: Result<Dataset>) -> String {
+    let text = result.unwrap_err().to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text
+}
+
+#[track_caller]
+fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "'{part}' is not in: {text}");
+    }
+}
+
+#[test]
+fn a_folder_of_classes() {
+    let dir = tree(&[
+        ("zebra/b.PNG", &png(3)),
+        ("zebra/a.webp", &encode(2, 2, 2, ImageFormat::WebP)),
+        ("zebra/deep/er/c.png", &png(4)),
+        ("ant/x.Jpeg", &encode(1, 2, 2, ImageFormat::Jpeg)),
+        ("ant/notes.txt", b"ignored"),
+        ("ant/.hidden.png", b"ignored"),
+        (".git/x.png", b"ignored"),
+        ("readme.md", b"ignored"),
+    ]);
+    let data = read_any(dir.path(), &all()).unwrap();
+    assert_eq!(data.classes, ["ant", "zebra"]);
+    let first = |at| data.train.image(at)[0];
+    assert_eq!([0, 1, 2, 3].map(first), [1, 2, 3, 4]);
+    assert_eq!([0, 1, 2, 3].map(|at| data.train.rank(at)), [0, 0, 1, 2]);
+    assert_eq!(data.name, dir.path().file_name().unwrap().to_str().unwrap());
+    assert!(data.val.is_none() && data.test.is_empty());
+}
+
+#[test]
+fn a_folder_of_splits_and_what_is_kept() {
+    let dir = tree(&[
+        ("train/a/1.png", &png(1)),
+        ("train/b/1.png", b"broken, but not wanted"),
+        ("train/b/2.png", &png(2)),
+        ("valid/a/1.png", &png(3)),
+        ("test/b/1.png", &png(4)),
+    ]);
+    let keep = |split, label, rank| (split, label, rank) != (Split::Train, 1, 0);
+    let data = folder::read(dir.path(), &ReadOptions::keeping(Prepare::AS_IS, &keep)).unwrap();
+    assert_eq!((data.train.len(), data.val.as_ref().unwrap().len(), data.test.len()), (2, 1, 1));
+    assert_eq!(data.train.source_counts(), [1, 2]);
+    assert_eq!((data.test.label(0), data.train.rank(1)), (1, 1));
+    let text = message(folder::read(dir.path(), &all()));
+    assert_says(&text, &["train/b/1.png: this is not a PNG", "; convert it"]);
+}
+
+#[test]
+fn without_train_a_folder_called_test_is_a_class() {
+    let dir = tree(&[("test/1.png", &png(1)), ("val/1.png", &png(2))]);
+    assert_eq!(folder::read(dir.path(), &all()).unwrap().classes, ["test", "val"]);
+}
+
+#[test]
+fn one_class_only_is_fine() {
+    assert_eq!(folder::read(tree(&[("a/1.png", &png(1))]).path(), &all()).unwrap().len(), 1);
+}
+
+#[test]
+fn sizes_that_differ() {
+    let wide = encode(0, 3, 2, ImageFormat::Png);
+    let dir = tree(&[("a/1.png", &png(1)), ("b/2.png", &wide)]);
+    let text = message(folder::read(dir.path(), &all()));
+    assert_says(&text, &["b/2.png, class 'b'", "3 x 2", "2 x 2", "ask for a size"]);
+    let resized = folder::read(dir.path(), &ReadOptions::all(Prepare::rgb_square(4))).unwrap();
+    assert_eq!((resized.len(), resized.shape().width), (2, 4));
+}
+
+#[test]
+fn an_empty_class_folder() {
+    let dir = tree(&[("a/1.png", &png(1)), ("b/readme.txt", b"")]);
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["/b: class 'b' has no picture", "; add pictures"],
+    );
+}
+
+#[test]
+fn a_class_only_in_test() {
+    let dir = tree(&[("train/a/1.png", &png(1)), ("test/b/1.png", &png(1))]);
+    let text = message(folder::read(dir.path(), &all()));
+    assert_says(&text, &["test/b: class 'b' is not among the training classes", "; add training pictures"]);
+}
+
+#[test]
+fn a_stray_folder_beside_train() {
+    let dir = tree(&[("train/a/1.png", &png(1)), ("holdout/a/1.png", &png(1))]);
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["/holdout: a folder beside 'train'", "; rename it"],
+    );
+}
+
+#[test]
+fn a_giant_picture() {
+    // A 1 x 1 PNG whose header is changed to 60,000 x 60,000, with the checksum to match.
+    let mut giant = encode(0, 1, 1, ImageFormat::Png);
+    giant[16..24].copy_from_slice(&[0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60]);
+    let mut crc = flate2::Crc::new();
+    crc.update(&giant[12..29]);
+    giant[29..33].copy_from_slice(&crc.sum().to_be_bytes());
+    let dir = tree(&[("a/giant.png", &giant)]);
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["a/giant.png: the picture is larger", "smaller"],
+    );
+}
+
+#[test]
+fn a_name_that_is_not_utf8() {
+    let dir = tree(&[("a/1.png", &png(1))]);
+    fs::write(dir.path().join("a").join(OsStr::from_bytes(b"\xff2.png")), png(2)).unwrap();
+    let text = message(folder::read(dir.path(), &all()));
+    assert_says(&text, &["'\u{fffd}2.png' is not valid UTF-8; rename it"]);
+}
+
+#[test]
+fn a_broken_link() {
+    let dir = tree(&[("a/1.png", &png(1))]);
+    symlink("nowhere.png", dir.path().join("a/2.png")).unwrap();
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["a/2.png: a link that leads nowhere", "; repair"],
+    );
+}
+
+#[test]
+fn links_are_followed_but_not_in_circles() {
+    let dir = tree(&[("a/1.png", &png(1)), ("b/1.png", &png(2))]);
+    symlink(dir.path().join("a"), dir.path().join("a/again")).unwrap();
+    symlink(dir.path(), dir.path().join("b/up")).unwrap();
+    symlink(dir.path().join("b/1.png"), dir.path().join("a/link.png")).unwrap();
+    let data = folder::read(dir.path(), &all()).unwrap();
+    // a: its own and the linked one; b: through `up` also everything in a, and link.png, once each.
+    assert_eq!(data.train.source_counts()[0], 2);
+}
+
+#[test]
+fn a_truncated_picture_and_a_text_called_png() {
+    let whole = encode(9, 40, 40, ImageFormat::Png);
+    let dir = tree(&[("a/cut.png", &whole[..whole.len() / 2])]);
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["a/cut.png: the PNG picture is damaged", "intact copy"],
+    );
+    let dir = tree(&[("a/text.png", b"just some words")]);
+    assert_says(
+        &message(folder::read(dir.path(), &all())),
+        &["a/text.png: this is not a PNG", "; convert it"],
+    );
+}
+
+#[test]
+fn a_missing_folder_and_unknown_forms() {
+    assert_says(
+        &message(read_any(Path::new("/no/such/place"), &all())),
+        &["/no/such/place", "check the path"],
+    );
+    assert_says(&message(folder::read(Path::new("/no/such/place"), &all())), &["cannot read /no/such/place"]);
+    let dir = tree(&[("data.xlsx", b"")]);
+    let forms = ["one subfolder of pictures per class", ".csv", ".npz", ".parquet"];
+    assert_says(&message(read_any(&dir.path().join("data.xlsx"), &all())), &forms);
+    assert_says(&message(read_any(dir.path(), &all())), &forms);
+}
+
+#[test]
+fn a_csv_list() {
+    let csv = "label , extra, split,path\n10,x,,i/a.png\n9,\"y,z\",Test,i/b.png\n10,,validation,i/a.png\n";
+    let dir = tree(&[("list.csv", csv.as_bytes()), ("i/a.png", &png(1)), ("i/b.png", &png(2))]);
+    let data = read_any(&dir.path().join("list.csv"), &all()).unwrap();
+    // Numbers are sorted as numbers.
+    assert_eq!(data.classes, ["9", "10"]);
+    assert_eq!((data.name.as_str(), data.train.len(), data.test.len()), ("list", 1, 1));
+    assert_eq!((data.train.label(0), data.test.image(0)[0], data.val.unwrap().len()), (1, 2, 1));
+}
+
+#[test]
+fn bad_csv_lists() {
+    let cases: [(&[u8], &[&str]); 11] = [
+        (b"path,label\na.png,x\ngone.png,y\n", &["list.csv, line 3: there is no file", "gone.png'; correct"]),
+        (
+            b"path,label\na.png,x\ntext.png,y\n",
+            &["list.csv, line 3: '", "text.png': this is not a PNG", "; conv"],
+        ),
+        (b"path,label\na.png,x\nwide.png,y\n", &["list.csv, line 3: the image is 3 x 2", "ask for a size"]),
+        (b"path,label\na.png,x\n\xff.png,y\n", &["line 3: not valid UTF-8; save the file as UTF-8"]),
+        (b"path,label\na.png,x\nb.png,x,train\n", &["line 3: 3 fields where the first line has 2; make"]),
+        (b"path,label\na.png,\n", &["line 2: the label is empty; fill it in"]),
+        (b"path,label\n,x\n", &["line 2: the path is empty; fill it in"]),
+        (
+            b"path,label,split\na.png,x,holdout\n",
+            &["line 2: unknown split 'holdout'; write train, val or test"],
+        ),
+        (b"file,class\na.png,x\n", &["no column path and no column label; begin the file with"]),
+        (b"path,label\n", &["it lists no pictures; add a line"]),
+        (b"", &["no column path and no column label"]),
+    ];
+    for (csv, parts) in cases {
+        let wide = encode(0, 3, 2, ImageFormat::Png);
+        let dir = tree(&[("list.csv", csv), ("a.png", &png(1)), ("text.png", b"words"), ("wide.png", &wide)]);
+        assert_says(&message(manifest::read(&dir.path().join("list.csv"), &all())), parts);
+    }
+}
+
+fn dtd_files(train: &str) -> TempDir {
+    tree(&[
+        ("dtd/images/banded/banded_0001.jpg", &png(1)),
+        ("dtd/images/banded/banded_0002.jpg", &png(2)),
+        ("dtd/images/zigzagged/zigzagged_0001.jpg", &png(3)),
+        ("dtd/labels/train1.txt", train.as_bytes()),
+        ("dtd/labels/val1.txt", b"banded/banded_0001.jpg\n"),
+        ("dtd/labels/test1.txt", b"banded/banded_0002.jpg\n\n"),
+    ])
+}
+
+#[test]
+fn dtd_joins_train_and_val_in_list_order() {
+    let dir = dtd_files("zigzagged/zigzagged_0001.jpg\nbanded/banded_0002.jpg\n");
+    for root in [dir.path().to_owned(), dir.path().join("dtd")] {
+        let data = dtd::read(&root, &all()).unwrap();
+        assert_eq!(data.classes, ["banded", "zigzagged"]);
+        assert_eq!([0, 1, 2].map(|at| data.train.image(at)[0]), [3, 2, 1]);
+        assert_eq!([0, 1, 2].map(|at| data.train.rank(at)), [0, 0, 1]);
+        assert_eq!((data.val.is_none(), data.test.len()), (true, 1));
+    }
+}
+
+#[test]
+fn bad_dtd_lists() {
+    for (line, part) in [
+        ("banded/banded_0009.jpg", "train1.txt, line 1: there is no file"),
+        ("banded/../../secret.jpg", "train1.txt, line 1: 'banded/../../secret.jpg' is not class/file"),
+        ("woven/woven_0001.jpg", "train1.txt, line 1: 'woven/woven_0001.jpg' is not class/file"),
+    ] {
+        assert_says(&message(dtd::read(dtd_files(line).path(), &all())), &[part, "; "]);
+    }
+    let empty = TempDir::new().unwrap();
+    assert_says(&message(dtd::read(empty.path(), &all())), &["no folders 'images' and 'labels'", "; unpack"]);
+}
+
+const DRAWINGS: [(&str, u8); 4] = [
+    ("images_background/Greek/character02/0394_01.png", 3),
+    ("images_background/Greek/character01/0393_02.png", 2),
+    ("images_background/Greek/character01/0393_01.png", 1),
+    ("images_background/__MACOSX_is_no_alphabet.txt", 0),
+];
+
+fn zip_of(files: &[(&str, u8)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, grey) in files {
+        writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(&png(*grey)).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn omniglot_as_folders_and_as_zips() {
+    let evaluation = zip_of(&[("images_evaluation/Angelic/character01/0965_01.png", 4)]);
+    let zipped =
+        tree(&[("images_background.zip", &zip_of(&DRAWINGS)), ("images_evaluation.zip", &evaluation)]);
+    let mixed = tree(&[("images_evaluation.zip", &evaluation)]);
+    for (name, grey) in &DRAWINGS[..3] {
+        let path = mixed.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, png(*grey)).unwrap();
+    }
+    for dir in [zipped, mixed] {
+        let data = omniglot::read(dir.path(), &all()).unwrap();
+        // The background part first, although Angelic comes before Greek.
+        assert_eq!(data.classes, ["Greek/character01", "Greek/character02", "Angelic/character01"]);
+        assert_eq!([0, 1, 2, 3].map(|at| data.train.image(at)[0]), [1, 2, 3, 4]);
+        assert_eq!([0, 1, 2, 3].map(|at| data.train.rank(at)), [0, 1, 0, 0]);
+        let alphabets = omniglot::alphabets(dir.path()).unwrap();
+        let parts = [("Greek", omniglot::Part::Background), ("Angelic", omniglot::Part::Evaluation)];
+        assert_eq!(alphabets, parts.map(|(name, part)| (name.to_owned(), part)));
+    }
+}
+
+#[test]
+fn bad_omniglot_files() {
+    let empty = TempDir::new().unwrap();
+    assert_says(&message(omniglot::read(empty.path(), &all())), &["no drawing", "; put the two zip files"]);
+    let whole = zip_of(&DRAWINGS);
+    let cut = tree(&[("images_background.zip", &whole[..whole.len() / 2])]);
+    assert_says(
+        &message(omniglot::read(cut.path(), &all())),
+        &["images_background.zip: not an intact zip", "again"],
+    );
+    let text = tree(&[("images_background/Greek/character01/0393_01.png", b"words")]);
+    assert_says(
+        &message(omniglot::read(text.path(), &all())),
+        &["0393_01.png: this is not a PNG", "; convert"],
+    );
+}
