@@ -11,9 +11,9 @@ pub const CLASSES: [&str; 10] = glyphs::NAMES;
 
 /// Draws one plate.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
-    let wall = any_colour(random, 0.7, (0.15, 0.95));
+    let wall = any_colour(random, 0.5, (0.15, 0.95));
     let contrast = random.between(0.1, 0.35);
-    let ink = colour_against(random, wall, 0.7, contrast);
+    let ink = colour_against(random, wall, 0.45, contrast);
     let noise = Noise::new(random);
     let (rough, scale) = (random.between(0.0, 0.25), random.between(0.08, 0.4));
     let mut canvas = Canvas::painted(|x, y| {
