@@ -19,7 +19,7 @@ impl Canvas {
 
     /// A colour for every pixel, from its middle (in pixels).
     pub fn painted(mut colour: impl FnMut(f64, f64) -> Colour) -> Self {
-        Self((0..SIDE * SIDE).map(|i| middle(i)).map(|(x, y)| colour(x, y)).collect())
+        Self((0..SIDE * SIDE).map(middle).map(|(x, y)| colour(x, y)).collect())
     }
 
     /// Lays a colour over what the mask covers.

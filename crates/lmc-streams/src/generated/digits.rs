@@ -13,11 +13,11 @@ pub const CLASSES: [&str; 10] = glyphs::NAMES;
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let lines = glyphs::written(label, random);
     let middle = SIDE as f64 / 2.0;
-    let centre = at(middle + 1.2 * random.normal(), middle + 1.2 * random.normal());
-    let height = random.between(8.0, 11.5);
+    let centre = at(middle + 1.5 * random.normal(), middle + 1.5 * random.normal());
+    let height = random.between(7.0, 11.5);
     let size = (height * random.between(0.7, 1.25), height);
-    let map = Map::new(centre, size, 0.13 * random.normal(), -0.1 + 0.2 * random.normal());
-    let unsteady = random.between(0.02, 0.09);
+    let map = Map::new(centre, size, 0.18 * random.normal(), -0.1 + 0.28 * random.normal());
+    let unsteady = random.between(0.03, 0.13);
     let radius = random.between(0.7, 1.9);
     let mut ink = Mask::empty();
     for line in lines {

@@ -12,17 +12,17 @@ pub const CLASSES: [&str; 10] =
 /// Draws one garment.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let middle = SIDE as f64 / 2.0;
-    let centre = at(middle + 0.6 * random.normal(), middle + 0.6 * random.normal());
-    let size = (random.between(12.0, 15.0), random.between(12.5, 15.0));
-    let map = Map::new(centre, size, 0.05 * random.normal(), 0.05 * random.normal());
+    let centre = at(middle + 1.0 * random.normal(), middle + 1.0 * random.normal());
+    let size = (random.between(10.5, 15.5), random.between(11.0, 15.5));
+    let map = Map::new(centre, size, 0.08 * random.normal(), 0.08 * random.normal());
     let mut work = Work { map, cloth: Cloth::any(random), canvas: Canvas::plain(grey(0.0)) };
     match label {
-        0 => work.top(&Cut { sleeve: (0.35, 0.6), length: (0.65, 0.9), ..Cut::any(random) }, random),
+        0 => work.top(&Cut { sleeve: (0.3, 0.8), length: (0.65, 1.0), ..Cut::any(random) }, random),
         1 => work.trousers(random),
-        2 => work.top(&Cut { sleeve: (1.2, 1.6), cuffs: true, ..Cut::any(random) }, random),
+        2 => work.top(&Cut { sleeve: (1.0, 1.6), cuffs: true, ..Cut::any(random) }, random),
         3 => work.dress(random),
         4 => {
-            let length = (0.8, 1.0);
+            let length = (0.75, 1.0);
             work.top(
                 &Cut { sleeve: (1.25, 1.6), length, open: true, collar: true, ..Cut::any(random) },
                 random,
@@ -30,7 +30,7 @@ pub fn draw(label: u32, random: &mut Random) -> Picture {
         }
         5 => work.sandal(random),
         6 => {
-            let sleeve = if random.chance(0.75) { (1.1, 1.6) } else { (0.4, 0.7) };
+            let sleeve = if random.chance(0.6) { (1.0, 1.6) } else { (0.3, 0.8) };
             work.top(&Cut { sleeve, buttons: true, collar: true, ..Cut::any(random) }, random);
         }
         7 => work.sneaker(random),
@@ -55,7 +55,7 @@ struct Cut {
 
 impl Cut {
     fn any(random: &mut Random) -> Self {
-        let collar = random.chance(0.15);
+        let collar = random.chance(0.35);
         Self { sleeve: (0.5, 1.0), length: (0.7, 0.95), open: false, buttons: false, collar, cuffs: false }
     }
 }
@@ -146,10 +146,10 @@ impl Work {
             at(-shoulder.x, shoulder.y),
         ]);
         if cut.open {
-            let dark = random.between(0.15, 0.5);
+            let dark = random.between(0.3, 0.8);
             self.seam(
                 &[at(0.0, -0.8), at(random.between(-0.08, 0.08), length)],
-                random.between(0.5, 1.1),
+                random.between(0.25, 1.0),
                 dark,
             );
         }

@@ -113,7 +113,10 @@ impl Mask {
         const SLICES: usize = 4; // per pixel row; exact across
         let mut mask = Self::empty();
         let mut crossings: Vec<f64> = Vec::new();
-        for slice in 0..SIDE * SLICES {
+        let top = outline.iter().fold(f64::INFINITY, |top, p| top.min(p.y));
+        let bottom = outline.iter().fold(f64::NEG_INFINITY, |bottom, p| bottom.max(p.y));
+        let rows = pixels(top, bottom);
+        for slice in rows.start * SLICES..rows.end * SLICES {
             let y = (slice as f64 + 0.5) / SLICES as f64;
             crossings.clear();
             for (i, &a) in outline.iter().enumerate() {
@@ -157,16 +160,6 @@ impl Mask {
                 }
             }
         }
-    }
-
-    /// Adds what another mask covers.
-    pub fn unite(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, &b)| *a = a.max(b));
-    }
-
-    /// Keeps only what another mask covers too.
-    pub fn cut(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, &b)| *a *= b);
     }
 
     /// Coverage in row order.

@@ -152,3 +152,106 @@ fn images(family: Family, seed: &Seed, split: Split, options: &ReadOptions<'_>) 
     }
     Ok(set)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prepare;
+
+    /// Written down once: a change here is a new version of the sets, and then of `standard_seed`.
+    const PINNED: [&str; 5] = [
+        "afd4e1025da61fd9e5f0c6f408ab4c45",
+        "041035c199f1e80d97bed3467dfb6de8",
+        "5905438b8176e64203296a6badf63ae4",
+        "5c10d6c0fc80d762c6bff3aa7566d41b",
+        "a225b1dce6035fcdbaf9d0a63d0735a0",
+    ];
+
+    #[test]
+    fn images_are_the_same_on_every_machine() {
+        for (family, pinned) in Family::ALL.into_iter().zip(PINNED) {
+            let mut hasher = blake3::Hasher::new();
+            for label in 0..10 {
+                for split in [Split::Train, Split::Test] {
+                    hasher.update(&draw(family, &standard_seed(), split, label, 7).pixels);
+                }
+            }
+            assert_eq!(&hasher.finalize().to_hex()[..32], pinned, "{}", family.name());
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_what_draw_draws_and_everything_is_counted() {
+        let keep = |split, label, rank| split == Split::Test && label == 3 && rank % 50 == 1;
+        let options = ReadOptions::keeping(Prepare::AS_IS, &keep);
+        for family in Family::ALL {
+            let set = dataset(family, &standard_seed(), &options).unwrap();
+            assert!(set.train.is_empty());
+            assert_eq!(set.train.source_counts(), [TRAIN_PER_CLASS; 10]);
+            assert_eq!(set.test.source_counts(), [TEST_PER_CLASS; 10]);
+            let ranks: Vec<u32> = (0..set.test.len()).map(|i| set.test.rank(i)).collect();
+            assert_eq!(ranks, [1, 51, 101, 151]);
+            assert_eq!(set.test.picture(2), draw(family, &standard_seed(), Split::Test, 3, 101));
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let keep = |_, _, rank| rank < 60; // 600 training images: more than one chunk
+        let options = ReadOptions::keeping(Prepare::AS_IS, &keep);
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| dataset(Family::Digits, &standard_seed(), &options).unwrap().train)
+        };
+        assert_eq!(with(1), with(3));
+    }
+
+    #[test]
+    fn images_splits_and_seeds_all_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for family in Family::ALL {
+            for (label, rank) in (0..10).flat_map(|label| (0..5).map(move |rank| (label, rank))) {
+                for (seed, split) in [(0, Split::Train), (0, Split::Test), (1, Split::Train)] {
+                    assert!(seen.insert(draw(family, &Seed::root(seed), split, label, rank).pixels));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn grey_where_the_original_is_grey() {
+        for family in Family::ALL {
+            let picture = draw(family, &standard_seed(), Split::Train, 0, 0);
+            let grey = matches!(family.stands_for(), "mnist" | "fashion-mnist");
+            assert_eq!(picture.channels, if grey { 1 } else { 3 });
+            assert_eq!((picture.width, picture.height), (32, 32));
+            assert_eq!(picture.pixels.len(), 1024 * picture.channels);
+        }
+    }
+
+    #[test]
+    fn names_lead_back_to_their_family() {
+        for family in Family::ALL {
+            assert_eq!(Family::from_name(family.name()), Some(family));
+            assert_eq!(Family::stand_in_for(family.stands_for()), Some(family));
+            let classes: std::collections::HashSet<_> = family.classes().into_iter().collect();
+            assert_eq!(classes.len(), 10);
+        }
+        assert_eq!(Family::from_name("mnist"), None);
+        assert_eq!(Family::stand_in_for("generated-digits"), None);
+    }
+
+    #[test]
+    fn a_label_that_no_class_has_does_no_harm() {
+        for family in Family::ALL {
+            assert_eq!(draw(family, &standard_seed(), Split::Train, u32::MAX, 0).width, 32);
+        }
+    }
+
+    #[test]
+    fn a_preparation_that_leaves_nothing_is_an_error() {
+        let keep = |_, label, rank| label == 0 && rank == 0;
+        let options = ReadOptions::keeping(Prepare::rgb_square(0), &keep);
+        assert!(dataset(Family::Digits, &standard_seed(), &options).is_err());
+    }
+}

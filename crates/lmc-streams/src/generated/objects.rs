@@ -14,21 +14,21 @@ pub const CLASSES: [&str; 10] =
 /// Draws one object.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let (mut canvas, ground) = scenery(random);
-    for _ in 0..2 + random.below(5) {
+    for _ in 0..1 + random.below(4) {
         clutter(&mut canvas, random);
     }
 
     let middle = SIDE as f64 / 2.0;
-    let centre = at(middle + 2.2 * random.normal(), middle + 2.2 * random.normal());
-    let size = random.between(8.5, 14.5);
+    let centre = at(middle + 1.7 * random.normal(), middle + 1.7 * random.normal());
+    let size = random.between(10.0, 15.0);
     let facing = if random.chance(0.5) { 1.0 } else { -1.0 };
     let map = Map::new(
         centre,
         (facing * size * random.between(0.8, 1.2), size * random.between(0.85, 1.15)),
-        0.22 * random.normal(),
+        0.14 * random.normal(),
         0.12 * random.normal(),
     );
-    let body = colour_against(random, ground, 0.9, 0.12);
+    let body = colour_against(random, ground, 0.9, 0.2);
     let inks =
         [body, any_colour(random, 0.9, (0.2, 1.0)), mix(body, [0.05; 3], 0.65), mix(body, [1.0; 3], 0.6)];
     let noise = Noise::new(random);
@@ -41,13 +41,13 @@ pub fn draw(label: u32, random: &mut Random) -> Picture {
         });
     }
 
-    if random.chance(0.45) {
+    if random.chance(0.3) {
         clutter(&mut canvas, random);
     }
     canvas.light(random.between(0.0, 6.3), random.between(0.5, 1.0), random.between(0.9, 1.2));
     canvas.blur(random.between(0.1, 0.8));
     canvas.contrast(random.between(0.65, 1.05), 0.45);
-    canvas.grain(random.between(0.005, 0.05), random);
+    canvas.grain(random.between(0.0, 0.03), random);
     canvas.into_rgb()
 }
 
@@ -72,7 +72,7 @@ fn cover(part: &Part, map: &Map, size: f64, loose: f64, random: &mut Random) -> 
 fn scenery(random: &mut Random) -> (Canvas, Colour) {
     let (a, b) = (any_colour(random, 0.7, (0.2, 1.0)), any_colour(random, 0.7, (0.1, 0.9)));
     let noise = Noise::new(random);
-    let scale = random.between(0.08, 0.35);
+    let scale = random.between(0.05, 0.2);
     let horizon = random.chance(0.5).then(|| random.between(12.0, 26.0));
     let canvas = Canvas::painted(|x, y| {
         let cloud = noise.rough(x * scale, y * scale);

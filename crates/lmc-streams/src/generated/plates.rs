@@ -11,9 +11,9 @@ pub const CLASSES: [&str; 10] = glyphs::NAMES;
 
 /// Draws one plate.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
-    let wall = any_colour(random, 0.7, (0.15, 0.95));
-    let contrast = random.between(0.12, 0.4);
-    let ink = colour_against(random, wall, 0.7, contrast);
+    let wall = any_colour(random, 0.5, (0.15, 0.95));
+    let contrast = random.between(0.1, 0.35);
+    let ink = colour_against(random, wall, 0.45, contrast);
     let noise = Noise::new(random);
     let (rough, scale) = (random.between(0.0, 0.25), random.between(0.08, 0.4));
     let mut canvas = Canvas::painted(|x, y| {
@@ -28,7 +28,7 @@ pub fn draw(label: u32, random: &mut Random) -> Picture {
     let mut fallen = Mask::empty();
     for (label, column) in [(random.below(10) as u32, -1.0), (label, 0.0), (random.below(10) as u32, 1.0)] {
         // Numbers have one to three digits: a neighbour may be missing.
-        if column != 0.0 && random.chance(0.25) {
+        if column != 0.0 && random.chance(0.15) {
             continue;
         }
         type_face.print(&mut letters, label, column, 0.0, random);
@@ -41,7 +41,7 @@ pub fn draw(label: u32, random: &mut Random) -> Picture {
 
     canvas.light(random.between(0.0, 6.3), random.between(0.6, 1.0), random.between(0.85, 1.15));
     canvas.blur(random.between(0.1, 1.8));
-    canvas.contrast(random.between(0.6, 1.0), random.between(0.3, 0.6));
+    canvas.contrast(random.between(0.5, 1.0), random.between(0.3, 0.6));
     canvas.grain(random.between(0.005, 0.04), random);
     canvas.into_rgb()
 }
@@ -57,10 +57,10 @@ struct TypeFace {
 impl TypeFace {
     fn any(random: &mut Random) -> Self {
         let middle = SIDE as f64 / 2.0;
-        let centre = at(middle + 1.5 * random.normal(), middle + 1.2 * random.normal());
+        let centre = at(middle + 1.6 * random.normal(), middle + 1.4 * random.normal());
         let height = random.between(7.5, 13.5);
         let size = (height * random.between(0.65, 1.0), height);
-        let map = Map::new(centre, size, 0.09 * random.normal(), 0.12 * random.normal());
+        let map = Map::new(centre, size, 0.12 * random.normal(), 0.16 * random.normal());
         Self {
             map,
             spacing: random.between(1.5, 2.0),

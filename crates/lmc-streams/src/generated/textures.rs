@@ -1,6 +1,6 @@
 //! `generated-textures`, for DTD: ten kinds of surface, any colour, scale, direction and light.
 
-use super::canvas::{Canvas, Noise, any_colour, colour_against, mix};
+use super::canvas::{Canvas, Noise, any_colour, brightness, colour_against, mix};
 use crate::picture::Picture;
 use crate::seed::Random;
 
@@ -10,20 +10,23 @@ pub const CLASSES: [&str; 10] =
 
 /// Draws one piece of surface.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
-    let ground = any_colour(random, 0.8, (0.1, 1.0));
-    let contrast = random.between(0.15, 0.45);
-    let ink = colour_against(random, ground, 0.8, contrast);
+    let pale = any_colour(random, 0.8, (0.1, 1.0));
+    let contrast = random.between(0.25, 0.5);
+    let dark = colour_against(random, pale, 0.8, contrast);
+    // Mostly dark figures on a pale ground, as in most photos of surfaces.
+    let swap = (brightness(dark) > brightness(pale)) != random.chance(0.2);
+    let (ground, ink) = if swap { (dark, pale) } else { (pale, dark) };
     let stain = any_colour(random, 0.6, (0.2, 0.9));
     let surface = Surface::any(random);
-    let stained = random.between(0.0, 0.35);
+    let stained = random.between(0.0, 0.25);
     let mut canvas = Canvas::painted(|x, y| {
         let t = surface.pattern(label, x, y).clamp(0.0, 1.0);
         let patch = stained * surface.noise.at(x * 0.11 + 3.0, y * 0.11);
         mix(mix(ground, ink, t), stain, patch)
     });
     canvas.blur(random.between(0.0, 0.5));
-    canvas.light(random.between(0.0, 6.3), random.between(0.45, 1.0), random.between(0.9, 1.2));
-    canvas.grain(random.between(0.01, 0.08), random);
+    canvas.light(random.between(0.0, 6.3), random.between(0.6, 1.0), random.between(0.9, 1.15));
+    canvas.grain(random.between(0.005, 0.04), random);
     canvas.into_rgb()
 }
 
@@ -42,14 +45,14 @@ struct Surface {
 impl Surface {
     fn any(random: &mut Random) -> Self {
         let angle = random.between(0.0, std::f64::consts::TAU);
-        let cell = random.between(4.0, 10.0);
+        let cell = random.between(5.0, 9.0);
         Self {
             noise: Noise::new(random),
             cell,
             turn: (libm::cos(angle), libm::sin(angle)),
             shift: (random.between(0.0, 16.0), random.between(0.0, 16.0)),
             squeeze: random.between(0.75, 1.35),
-            bend: random.between(0.0, 0.7),
+            bend: random.between(0.0, 0.5),
             fill: random.between(0.2, 0.8),
             soft: random.between(0.8, 2.0) / cell,
         }
@@ -85,7 +88,7 @@ impl Surface {
                 let (near, next) = self.cells(u, v);
                 self.edge(0.04 + 0.12 * self.fill - (next - near))
             }
-            7 => self.scaly(u, v),
+            7 => self.scaly(u * 0.65, v * 0.65),
             8 => self.edge(0.07 + 0.1 * self.fill - wave(u).min(wave(v))),
             _ => {
                 let swing = 2.0 * wave(v * 0.6);
@@ -110,16 +113,17 @@ impl Surface {
         body * (1.0 - 1.1 * off * off - 1.1 * dip * dip) * self.edge(0.3 + 0.15 * self.fill - off)
     }
 
-    /// Rows of round scales, each over the row below it.
+    /// Rows of round scales, each hanging over the row below it.
     fn scaly(&self, u: f64, v: f64) -> f64 {
+        const RADIUS: f64 = 0.54;
         let row = (v * 2.0).floor();
-        for above in [row, row - 1.0] {
-            let a = (u + 0.5 * above.rem_euclid(2.0)).rem_euclid(1.0) - 0.5;
-            let b = v - above * 0.5;
+        for centre in [row, row + 1.0] {
+            let a = (u + 0.5 * centre.rem_euclid(2.0)).rem_euclid(1.0) - 0.5;
+            let b = v - centre * 0.5;
             let distance = (a * a + b * b).sqrt();
-            if distance < 0.56 {
-                let rim = self.edge(distance - 0.43);
-                return (0.75 * distance / 0.56 * self.fill).max(rim);
+            if distance < RADIUS {
+                let rim = self.edge(distance - RADIUS + 0.09);
+                return (0.5 * (1.0 - distance / RADIUS) * self.fill).max(rim);
             }
         }
         1.0
