@@ -33,9 +33,9 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     if io::stdout().is_terminal() {
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     } else {
-        table.load_preset(presets::NOTHING);
+        table.load_style(presets::NOTHING);
     }
     table.set_header(titles);
     let aligned = |(column, text): (usize, String)| {
