@@ -14,6 +14,7 @@ use crate::replace_file::replace_file;
 use crate::split::Survey;
 use crate::stream::Stream;
 use crate::task::Task;
+use crate::transform::{Looks, Transform};
 
 const PAPER: [u8; 3] = [250, 250, 248];
 const INK: [u8; 3] = [34, 34, 40];
@@ -90,7 +91,7 @@ fn task_row(number: usize, task: &Task, few: bool) -> Row {
 fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
     let character = get_raster_width(FontWeight::Regular, RasterHeight::Size16);
     let widest = rows.iter().flat_map(|row| &row.lines).map(|line| line.chars().count()).max().unwrap_or(0);
-    let label = widest.min(if captions { 30 } else { 24 }) * character + 2 * GAP;
+    let label = widest.min(32) * character + 2 * GAP;
     let cell = |picture: &Picture| (picture.width * scale + GAP, picture.height * scale + GAP);
     let cells = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let sizes = rows.iter().flat_map(|row| &row.cells).map(|(picture, _)| cell(picture));
@@ -103,11 +104,12 @@ fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
     let area = (block_width * row_height * rows.len()) as f64;
     let per_block =
         if rows.len() <= 12 { rows.len() } else { ((area * 0.7).sqrt() as usize / row_height).max(12) };
-    let blocks = rows.len().div_ceil(per_block.max(1));
+    let blocks = rows.len().div_ceil(per_block.max(1)).max(1);
+    let per_block = rows.len().div_ceil(blocks).max(1);
     let width = GAP + blocks * block_width;
     let title = wrap(title, (width.saturating_sub(2 * GAP)) / character);
     let top = GAP + title.len() * LINE + GAP;
-    let mut page = Picture::filled(width, top + per_block.min(rows.len()) * row_height + GAP, PAPER);
+    let mut page = Picture::filled(width, top + per_block * row_height + GAP, PAPER);
     for (number, line) in title.iter().enumerate() {
         write_text(&mut page, line, GAP, GAP + number * LINE, usize::MAX, INK);
     }

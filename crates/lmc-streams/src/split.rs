@@ -83,6 +83,7 @@ fn val_pool(name: &str, images: usize) -> usize {
         "mnist" | "fashion-mnist" | "svhn" | "cifar10" => 500.min(images / 2),
         "cifar100" => 50.min(images / 2),
         "dtd" | "dtd10" => 40.min(images / 2),
+        _ if name.starts_with("generated-") => 500.min(images / 2),
         // The paper's sizes are a tenth of a large class and half of a small one: the same for any other set.
         _ if images <= 100 => images / 2,
         _ => (images / 10).clamp(50, 500),
@@ -113,6 +114,7 @@ mod tests {
         assert_eq!(sizes("svhn", &survey(4659, 0, 1595)), [4159, 500, 1595]);
         assert_eq!(sizes("cifar100", &survey(500, 0, 100)), [450, 50, 100]);
         assert_eq!(sizes("dtd", &survey(80, 0, 40)), [40, 40, 40]);
+        assert_eq!(sizes("generated-digits", &survey(1500, 0, 200)), [1000, 500, 200]);
     }
 
     #[test]
