@@ -41,10 +41,7 @@ fn idx_truncated_gzip() {
         &["x.gz, image ", "ends in the middle", "download the file again"],
     );
     let cut = &labels[..labels.len() - 9];
-    assert_says(
-        read_idx(&images, cut, 3),
-        &["y.gz, labels", "ends in the middle", "download the file again"],
-    );
+    assert_says(read_idx(&images, cut, 3), &["y.gz, ", "ends in the middle", "download the file again"]);
 }
 
 #[test]

@@ -5,4 +5,5 @@
 mod broken;
 mod hostile;
 mod read_back;
+mod real;
 mod write;

@@ -92,7 +92,6 @@ struct NpzStyle {
     descr: &'static str,
     fortran: bool,
     channels_first: bool,
-    packed: bool,
 }
 
 fn npz_x(images: &Images, style: NpzStyle) -> Vec<u8> {
@@ -168,7 +167,7 @@ proptest! {
             images.width *= 2;
         }
         images.labels = (0..images.len()).map(|row| (row % 5.min(images.len())) as u8).collect();
-        let style = NpzStyle { descr, fortran, channels_first, packed };
+        let style = NpzStyle { descr, fortran, channels_first };
         let bytes = write::npz(&[("x", npz_x(&images, style)), ("y", npz_y(&images))], packed);
         let path = Path::new("digits.npz");
         let data = npz::read_from(Cursor::new(&bytes), path, &all()).unwrap();
