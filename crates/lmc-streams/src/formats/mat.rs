@@ -212,7 +212,7 @@ impl<'a> Variable<'a> {
             }
         };
         let count = self.bytes / size;
-        if count != images as u64 || self.bytes % size != 0 {
+        if count != images as u64 || !self.bytes.is_multiple_of(size) {
             let problem = format!("{count} labels, but {images} images in X");
             return Err(Error::bad_at(path, "y", problem, AGAIN));
         }

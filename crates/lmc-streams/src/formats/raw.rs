@@ -46,7 +46,7 @@ impl<'a> Collector<'a> {
     ) -> Self {
         let mut set = ImageSet::new(classes);
         let mut wanted = Vec::new();
-        for (row, label) in (0..).zip(labels) {
+        for (label, row) in labels.into_iter().zip(0..u32::MAX) {
             let rank = set.count(label);
             if (options.keep)(split, label, rank) {
                 wanted.push(Wanted { row, label, rank });
