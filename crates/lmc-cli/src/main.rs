@@ -82,7 +82,7 @@ fn main() -> ExitCode {
 fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Error>() {
         Some(Error::Download(_)) => 1,
-        Some(Error::Io { source, .. }) if source.kind() != std::io::ErrorKind::NotFound => 1,
+        Some(Error::Io { action, .. }) if *action != "read" => 1,
         _ => 2,
     }
 }

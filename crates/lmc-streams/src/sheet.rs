@@ -79,10 +79,22 @@ fn task_row(number: usize, task: &Task, few: bool) -> Row {
     let counts = format!("{} / {} / {}", task.train.len(), task.val.len(), task.test.len());
     let mut lines = vec![format!("{} {}", number + 1, task.name), counts];
     if few {
-        lines.insert(1, task.dataset.clone());
-        lines.push(task.looks.to_string());
-        lines
-            .extend(task.substitution.as_ref().map(|text| text.split(':').next().unwrap_or(text).to_owned()));
+        if task.dataset != task.name {
+            lines.insert(1, task.dataset.clone());
+        }
+        if task.looks != Looks::One(Transform::Identity) {
+            lines.push(task.looks.to_string());
+        }
+        // The rule after the colon stands in the title; the name of a generated set stands above.
+        let short = |text: &str| {
+            let text = text.split(':').next().unwrap_or(text);
+            text.strip_prefix(&task.dataset)
+                .filter(|rest| rest.starts_with(' '))
+                .unwrap_or(text)
+                .trim()
+                .to_owned()
+        };
+        lines.extend(task.substitution.as_deref().map(short));
     }
     Row { lines, cells }
 }

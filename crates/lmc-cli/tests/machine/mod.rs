@@ -1,0 +1,70 @@
+//! A machine of its own for each test: an empty home and no data, whatever the real machine has.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+pub struct Machine {
+    home: TempDir,
+}
+
+/// What a command left behind.
+pub struct Outcome {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Runs `lmc` with these words, separated by spaces, in the home of this machine.
+    pub fn lmc(&self, words: &str) -> Outcome {
+        self.lmc_with(words, &[])
+    }
+
+    pub fn lmc_with(&self, words: &str, environment: &[(&str, &str)]) -> Outcome {
+        let mut command = Command::cargo_bin("lmc").unwrap();
+        let home = self.home.path();
+        command
+            .current_dir(home)
+            .env_remove("LMC_DATA")
+            .env("HOME", home)
+            .env("XDG_DATA_HOME", home.join("xdg"));
+        command.envs(environment.iter().copied()).args(words.split(' '));
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Outcome {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8(stdout).unwrap(),
+            err: String::from_utf8(stderr).unwrap(),
+        }
+    }
+
+    /// Writes a small PNG of one grey value.
+    #[allow(dead_code)]
+    pub fn png(&self, name: &str, side: u32, value: u8) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        image::GrayImage::from_pixel(side, side, image::Luma([value])).save(path).unwrap();
+    }
+}
+
+/// The real data, when this machine has them.
+#[allow(dead_code)]
+pub fn real_data() -> Option<String> {
+    let named = std::env::var("LMC_DATA").ok();
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned();
+    let found = named.into_iter().chain([shared]).find(|dir| Path::new(dir).join("cifar10").is_dir());
+    if found.is_none() {
+        eprintln!("skipped: needs real data; set LMC_DATA or put them into ../shared/data");
+    }
+    found
+}
