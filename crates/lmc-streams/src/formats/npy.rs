@@ -156,8 +156,13 @@ impl Element {
     }
 
     fn bits(&self, bytes: &[u8]) -> u64 {
-        let join = |bits: u64, &byte: &u8| bits << 8 | u64::from(byte);
-        if self.big_endian { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) }
+        // The first two cases are only there for speed: an array may hold a billion of these.
+        match (bytes, self.big_endian) {
+            (&[a, b, c, d], false) => u64::from(u32::from_le_bytes([a, b, c, d])),
+            (&[a, b, c, d, e, f, g, h], false) => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            (bytes, true) => bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte)),
+            (bytes, false) => bytes.iter().rfold(0, |bits, &byte| bits << 8 | u64::from(byte)),
+        }
     }
 }
 
