@@ -56,18 +56,23 @@ pub fn torch_bilinear(picture: &Picture, width: usize, height: usize) -> Picture
     let columns = bilinear_taps(picture.width, width);
     let rows = bilinear_taps(picture.height, height);
     let channels = picture.channels;
-    let mut pixels = Vec::with_capacity(width * height * channels);
-    for &(top, bottom, down) in &rows {
-        for &(left, right, across) in &columns {
+    // Every input row is interpolated across once, and then serves several output rows.
+    let across = |row: &[u8]| -> Vec<f32> {
+        let mut wide = Vec::with_capacity(width * channels);
+        for &(left, right, weight) in &columns {
             for channel in 0..channels {
-                let at = |row: usize, column: usize| {
-                    f32::from(picture.pixels[(row * picture.width + column) * channels + channel])
-                };
-                let upper = (1.0 - across) * at(top, left) + across * at(top, right);
-                let lower = (1.0 - across) * at(bottom, left) + across * at(bottom, right);
-                pixels.push(((1.0 - down) * upper + down * lower) as u8);
+                let at = |column: usize| f32::from(row[column * channels + channel]);
+                wide.push((1.0 - weight) * at(left) + weight * at(right));
             }
         }
+        wide
+    };
+    let stride = (picture.width * channels).max(1);
+    let wide: Vec<Vec<f32>> = picture.pixels.chunks_exact(stride).map(across).collect();
+    let mut pixels = Vec::with_capacity(width * height * channels);
+    for &(top, bottom, weight) in &rows {
+        let pairs = wide[top].iter().zip(&wide[bottom]);
+        pixels.extend(pairs.map(|(upper, lower)| ((1.0 - weight) * upper + weight * lower) as u8));
     }
     Picture { width, height, channels, pixels }
 }
