@@ -160,10 +160,10 @@ fn get_all(names: &[String], data_dir: Option<&Path>) -> Result<()> {
             }
             Progress::Received { bytes_so_far } => bar.set_position(bytes_so_far),
             Progress::Retrying { address, reason } => {
-                bar.println(format!("{address}: {reason}; trying again"))
+                bar.println(format!("{address}: {reason}; trying again"));
             }
             Progress::TryingMirror { address, reason } => {
-                bar.println(format!("{reason}; now from {address}"))
+                bar.println(format!("{reason}; now from {address}"));
             }
             Progress::Replacing { file } => bar.println(format!("{file} is another file: replacing it")),
             Progress::Verifying { file } => bar.set_message(format!("{file}: checking")),
@@ -247,6 +247,7 @@ struct Shown {
     name: String,
     classes: Vec<ShownClass>,
     shape: [usize; 3],
+    substitution: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -260,13 +261,14 @@ struct ShownClass {
 fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Result<()> {
     const PER_CLASS: usize = 10;
     let busy = spinner(format!("reading {name}"));
-    let survey = catalog.survey(name, 32)?;
+    let (name, substitution) = catalog.resolve(name)?;
+    let survey = catalog.survey(&name, 32)?;
     // Ten images a class from the training split, or from the test split where there is no other.
     let split = if has(&survey, Split::Train) { Split::Train } else { Split::Test };
     let last =
         |label: u32| survey.split(split).get(label as usize)?.iter().take(PER_CLASS).next_back().copied();
     let keep = |of: Split, label: u32, rank: u32| of == split && last(label).is_some_and(|last| rank <= last);
-    let dataset = catalog.read(name, 32, &keep)?;
+    let dataset = catalog.read(&name, 32, &keep)?;
     let shape = dataset.shape();
     if let Some(path) = path {
         let mut page = dataset.clone();
@@ -285,7 +287,7 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
     let classes: Vec<ShownClass> = survey.classes.iter().enumerate().map(class).collect();
     if json {
         let shape = [shape.channels, shape.height, shape.width];
-        return print_json(&Shown { name: dataset.name, classes, shape });
+        return print_json(&Shown { name: dataset.name, classes, shape, substitution });
     }
     let total = |split: Split| survey.split(split).iter().map(Vec::len).sum::<usize>() as u64;
     let [train, val, test] = Split::ALL.map(|split| grouped(total(split)));
@@ -304,6 +306,9 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
     print(&table(&["label", "class", "train", "val", "test"], &["label", "train", "val", "test"], rows))?;
     if classes.len() > SHOWN {
         print(&format!("... and {} more classes", classes.len() - SHOWN))?;
+    }
+    if let Some(text) = substitution {
+        print(&format!("Substitution: {text}"))?;
     }
     match path {
         Some(path) => print(&format!("\nPicture: {}", path.display())),

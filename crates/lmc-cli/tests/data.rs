@@ -1,4 +1,5 @@
 //! What `lmc data` promises.
+#![allow(clippy::unwrap_used)]
 
 mod machine;
 

@@ -1,4 +1,5 @@
 //! What `lmc streams` promises.
+#![allow(clippy::unwrap_used)]
 
 mod machine;
 

@@ -39,7 +39,9 @@ impl Catalog {
             let dataset = self.read_drawn(source, tasks, plan.image_size)?;
             Ok((source.to_owned(), Arc::new(dataset)))
         };
-        let sets: HashMap<String, Arc<Dataset>> = tasks.par_iter().map(read).collect::<Result<_>>()?;
+        // Collected before looking at errors, so that the same one is reported every time.
+        let sets: Vec<Result<(String, Arc<Dataset>)>> = tasks.par_iter().map(read).collect();
+        let sets = sets.into_iter().collect::<Result<HashMap<_, _>>>()?;
         Stream::assemble(plan, &sets)
     }
 
@@ -60,6 +62,17 @@ impl Catalog {
             return formats::read_any(Path::new(source), &options);
         }
         Err(self.unknown(source))
+    }
+
+    /// What to read for a data set: itself, or what stands in for it on this machine, and a sentence that says
+    /// so.
+    pub fn resolve(&self, name: &str) -> Result<(String, Option<String>)> {
+        if known::find(name).is_err() || self.dirs.locate(name).is_some() {
+            return Ok((name.to_owned(), None));
+        }
+        let other = stand_in(name).filter(|other| self.dirs.locate(other).is_some());
+        let other = other.ok_or_else(|| self.not_here(name))?;
+        Ok((other.to_owned(), Some(format!("{other} stands in for {name}"))))
     }
 
     /// What a data set holds, without decoding any image.
@@ -85,17 +98,15 @@ impl Catalog {
 
     /// A data set for a recipe, with its stand-in where it is missing or where generated sets are asked for.
     pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<Source> {
-        let (dataset, source, substitution) = if Family::from_name(name).is_some() {
-            (name.to_owned(), name.to_owned(), None)
-        } else if let Some(family) = generated_stand_in(name).filter(|_| generated) {
-            let text = format!("{} stands in for {name}", family.name());
-            (family.name().to_owned(), family.name().to_owned(), Some(text))
-        } else if known::find(name).is_ok() && self.dirs.locate(name).is_none() {
-            let other = stand_in(name).filter(|other| self.dirs.locate(other).is_some());
-            let other = other.ok_or_else(|| self.not_here(name))?;
-            (name.to_owned(), other.to_owned(), Some(format!("{other} stands in for {name}")))
-        } else {
-            (name.to_owned(), name.to_owned(), None)
+        let (dataset, source, substitution) = match generated_stand_in(name).filter(|_| generated) {
+            Some(family) => {
+                let text = format!("{} stands in for {name}", family.name());
+                (family.name().to_owned(), family.name().to_owned(), Some(text))
+            }
+            None => {
+                let (source, substitution) = self.resolve(name)?;
+                (name.to_owned(), source, substitution)
+            }
         };
         let survey = self.survey(&source, image_size)?;
         Ok(Source { dataset, source, substitution, survey })
