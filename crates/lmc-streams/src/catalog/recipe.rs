@@ -2,7 +2,7 @@
 //!
 //! A recipe says per task which data set, how many classes and images, and which colours; a seed turns it
 //! into a [`StreamPlan`]. Labels are positions in the list of classes; images are drawn per class without
-//! replacement from the class pools of [`crate::split`].
+//! replacement from the class pools of [`Pools`].
 
 use crate::dataset::Split;
 use crate::error::{Error, Result};
