@@ -1,5 +1,6 @@
 //! A user's own pictures, in folders or listed in a CSV: read as documented, and explained when bad.
 
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use image::ImageFormat;
 use lmc_streams::formats::{dtd, folder, manifest, omniglot, read_any};
-use lmc_streams::{Dataset, Prepare, ReadOptions, Result, Split};
+use lmc_streams::{Catalog, DataDirs, Dataset, Prepare, ReadOptions, Result, Split};
 use tempfile::TempDir;
 
 fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
@@ -284,6 +285,33 @@ fn bad_dtd_lists() {
     }
     let empty = TempDir::new().unwrap();
     assert_says(&message(dtd::read(empty.path(), &all())), &["no folders 'images' and 'labels'", "; unpack"]);
+}
+
+#[test]
+fn sets_of_pictures_are_found_by_name() {
+    let dir = tree(&[
+        ("dtd/dtd/images/banded/a.jpg", &png(1)),
+        ("dtd/dtd/labels/train1.txt", b"banded/a.jpg\n"),
+        ("dtd/dtd/labels/val1.txt", b""),
+        ("dtd/dtd/labels/test1.txt", b"banded/a.jpg\n"),
+        ("omniglot/images_background/Greek/character01/0393_01.png", &png(0)),
+        ("mini-imagenet/train/n02/1.png", &png(1)),
+        ("mini-imagenet/val/n01/1.png", &png(2)),
+        ("mini-imagenet/test/n03/1.png", &png(3)),
+    ]);
+    let catalog = Catalog::new(DataDirs::only(dir.path()));
+    let read = |name: &str| catalog.read(name, 32, &|_, _, _| true).unwrap();
+    assert_eq!((read("dtd").train.len(), read("dtd").shape().width), (1, 32));
+    // Black ink at the source, white in the paper.
+    assert_eq!((read("omniglot").train.image(0)[0], read("omniglot").shape().width), (255, 28));
+    // The classes of the three parts differ; labels count through them.
+    assert_eq!(read("mini-imagenet").classes, ["n02", "n01", "n03"]);
+    assert_eq!(read("mini-imagenet").train.len(), 3);
+    let twice = tree(&[("train/a/1.png", &png(1)), ("test/a/1.png", &png(1))]);
+    assert_says(
+        &message(folder::read_class_splits(twice.path(), &all())),
+        &["class 'a' occurs twice", "; every"],
+    );
 }
 
 const DRAWINGS: [(&str, u8); 4] = [

@@ -93,6 +93,7 @@ enum Layout {
     Mat([PathBuf; 2]),
     Dtd(PathBuf),
     Omniglot,
+    /// Class folders below `train`, `val` and `test`.
     Folder,
 }
 
@@ -188,7 +189,7 @@ impl Located {
             Layout::Cifar(path, kind) => cifar::read(path, *kind, &options),
             Layout::Dtd(root) => dtd::read(root, &options),
             Layout::Omniglot => omniglot::read(&self.path, &options),
-            Layout::Folder => folder::read(&self.path, &options),
+            Layout::Folder => folder::read_class_splits(&self.path, &options),
         }
     }
 

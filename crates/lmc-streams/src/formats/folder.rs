@@ -18,11 +18,7 @@ pub fn read(root: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
     let mut classes = Vec::new();
     let mut entries = Vec::new();
     for (split, folder) in splits {
-        let found = subfolders(&folder)?;
-        if found.is_empty() {
-            let cure = "make one subfolder per class and put the class's pictures there";
-            return Err(Error::bad(&folder, "there is no class folder in it", cure));
-        }
+        let found = class_folders(&folder)?;
         if split == Split::Train {
             classes = found.iter().map(|(name, _)| name.clone()).collect();
         }
@@ -31,16 +27,49 @@ pub fn read(root: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
                 let problem = format!("class '{class}' is not among the training classes");
                 return Err(Error::bad(&path, problem, "add training pictures of it, or remove the folder"));
             };
-            let pictures = pictures_below(&path)?;
-            if pictures.is_empty() {
-                let problem = format!("class '{class}' has no picture (png, jpg, jpeg or webp)");
-                return Err(Error::bad(&path, problem, "add pictures, or remove the folder"));
-            }
-            let entry = |path| Entry { split, label: label as u32, path, listed: None };
-            entries.extend(pictures.into_iter().map(entry));
+            entries.extend(class_entries(split, label, &class, &path)?);
         }
     }
     read_files(name_of(root), classes, &entries, options)
+}
+
+/// Reads a folder whose `train`, `val` and `test` hold different *classes*, as few-shot sets like miniImageNet
+/// do: labels count through the three, and all pictures are in the training split.
+pub fn read_class_splits(root: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
+    let mut classes: Vec<String> = Vec::new();
+    let mut entries = Vec::new();
+    for (_, folder) in find_splits(root)? {
+        for (class, path) in class_folders(&folder)? {
+            if classes.contains(&class) {
+                let problem = format!("class '{class}' occurs twice");
+                return Err(Error::bad(&path, problem, "every class belongs to one of train, val and test"));
+            }
+            entries.extend(class_entries(Split::Train, classes.len(), &class, &path)?);
+            classes.push(class);
+        }
+    }
+    read_files(name_of(root), classes, &entries, options)
+}
+
+/// The class folders in a folder, of which there must be some.
+fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let found = subfolders(folder)?;
+    if found.is_empty() {
+        let cure = "make one subfolder per class and put the class's pictures there";
+        return Err(Error::bad(folder, "there is no class folder in it", cure));
+    }
+    Ok(found)
+}
+
+/// The pictures of a class, of which there must be some.
+fn class_entries(split: Split, label: usize, class: &str, path: &Path) -> Result<Vec<Entry>> {
+    let pictures = pictures_below(path)?;
+    if pictures.is_empty() {
+        let problem = format!("class '{class}' has no picture (png, jpg, jpeg or webp)");
+        return Err(Error::bad(path, problem, "add pictures, or remove the folder"));
+    }
+    let entry = |path| Entry { split, label: label as u32, path, listed: None };
+    Ok(pictures.into_iter().map(entry).collect())
 }
 
 /// The name of a data set that a user's file or folder holds.

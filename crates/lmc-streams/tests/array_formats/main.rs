@@ -4,6 +4,7 @@
 
 mod broken;
 mod hostile;
+mod located;
 mod read_back;
 mod real;
 mod write;
