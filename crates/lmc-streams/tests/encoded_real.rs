@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use lmc_streams::formats::parquet;
@@ -18,7 +19,7 @@ fn folder(set: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("skipped: no data set {set} in {}", root.display());
+    let _ = writeln!(std::io::stderr(), "skipped: no data set {set} in {}", root.display());
     None
 }
 

@@ -166,6 +166,8 @@ fn list(root: &Path, set_name: &str) -> Result<Vec<Listed>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::super::known::SourceFile;
     use super::*;
     use std::fs;
@@ -229,7 +231,7 @@ mod tests {
             .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned());
         let root = Path::new(&shared);
         if !root.join("README.md").exists() {
-            eprintln!("skipped: no shared data in {shared}");
+            let _ = writeln!(std::io::stderr(), "skipped: no shared data in {shared}");
             return;
         }
         let looks = verify_listed(root, "mnist").unwrap();

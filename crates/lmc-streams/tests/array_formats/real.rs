@@ -1,5 +1,6 @@
 //! The real files, if they are on this machine.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ fn folder(name: &str) -> Option<PathBuf> {
     if folder.join("train-images-idx3-ubyte.gz").exists() {
         return Some(folder);
     }
-    eprintln!("skipped: {name} is not in {}", data.display());
+    let _ = writeln!(std::io::stderr(), "skipped: {name} is not in {}", data.display());
     None
 }
 
