@@ -83,6 +83,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Error>() {
         Some(Error::Download(_)) => 1,
         Some(Error::Io { action, .. }) if *action != "read" => 1,
+        // Our own output could not be written.
+        None if error.downcast_ref::<std::io::Error>().is_some() => 1,
         _ => 2,
     }
 }

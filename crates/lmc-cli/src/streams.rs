@@ -95,9 +95,10 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
     }
     busy.finish_and_clear();
     if variant == Variant::Auto && stream.variant.is_generated() {
-        eprintln!(
-            "note: the real data sets are not on this machine; generated images stand in (lmc data list)"
-        );
+        // Why: what the real variant would have said.
+        let full = StreamRequest { variant: Variant::Full, ..request.clone() };
+        let reason = catalog.plan(&full).err().map(|error| error.to_string()).unwrap_or_default();
+        eprintln!("note: generated images stand in, because {reason}");
     }
     if json {
         return print_json(&Shown::from(&stream));

@@ -87,6 +87,8 @@ fn csv_with_a_missing_file() {
     machine.png("cat.png", 8, 1);
     fs::write(machine.path("list.csv"), "path,label\ncat.png,cat\ndog.png,dog\n").unwrap();
     refused(&machine, "data show list.csv", &["list.csv", "line 3", "dog.png"]);
+    fs::write(machine.path("blank.csv"), "path,label\ncat.png,cat\n\n\r\n.,dog\n").unwrap();
+    refused(&machine, "data show blank.csv", &["blank.csv", "line 5", "cannot be read"]);
 }
 
 #[test]
@@ -172,6 +174,19 @@ fn a_broken_symlink() {
     machine.png("photos/cat/a.png", 8, 1);
     std::os::unix::fs::symlink("nowhere.png", machine.path("photos/cat/b.png")).unwrap();
     refused(&machine, "data show photos", &["b.png", "link"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_back_up() {
+    let machine = Machine::new();
+    for (root, link) in [("inside", "inside/cat/up"), ("beside", "beside/all")] {
+        machine.png(&format!("{root}/cat/a.png"), 8, 1);
+        machine.png(&format!("{root}/dog/a.png"), 8, 1);
+        let target = if root == "inside" { ".." } else { "." };
+        std::os::unix::fs::symlink(target, machine.path(link)).unwrap();
+        refused(&machine, &format!("data show {root}"), &[link, "leads back up", "remove the link"]);
+    }
 }
 
 #[test]

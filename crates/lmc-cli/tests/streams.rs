@@ -124,6 +124,65 @@ fn a_stream_of_ones_own_folders() {
 }
 
 #[test]
+fn the_draws_from_own_data_do_not_depend_on_how_a_path_is_written() {
+    let machine = Machine::new();
+    // A folder of one's own may be called like a known set; as a path it is one's own.
+    for class in ["a", "b", "c"] {
+        for number in 0..12 {
+            machine.png(&format!("own/mnist/{class}/{number}.png"), 32, number * 20);
+        }
+    }
+    let picture = |from: &str| {
+        let outcome = machine.lmc(&format!("streams show s_minus --from {from} --sheet sheet.png"));
+        assert_eq!(outcome.code, 0, "{from}: {}", outcome.err);
+        std::fs::read(machine.path("sheet.png")).unwrap()
+    };
+    let first = picture("own/mnist");
+    for other in ["./own/mnist", "own/mnist/", "own/../own/mnist"] {
+        assert!(first == picture(other), "{other}");
+    }
+    let tasks = |data: &str| {
+        let text = format!("[[task]]\ndata = \"{data}\"\nclasses = 2\n");
+        std::fs::write(machine.path("own/my.toml"), text).unwrap();
+        json(&machine.lmc("streams show own/my.toml --json"))["tasks"].clone()
+    };
+    assert_eq!(tasks("mnist")[0]["dataset"], "generated-digits", "a known name is the known set");
+    assert_eq!(
+        tasks("./mnist")[0]["train"],
+        10,
+        "twelve a class: 2 for test, 5 for validation, 5 to learn from"
+    );
+}
+
+#[test]
+fn tasks_that_nothing_can_be_learned_from_are_refused() {
+    let machine = Machine::new();
+    machine.png("one/cat/1.png", 8, 1);
+    machine.png("two/cat/1.png", 8, 1);
+    machine.png("two/dog/1.png", 8, 1);
+    for number in 0..3 {
+        machine.png(&format!("three/rose - red/{number}.png"), 8, number);
+        machine.png(&format!("three/rose - white/{number}.png"), 8, number);
+    }
+    let file = |text: &str| std::fs::write(machine.path("my.toml"), text).unwrap();
+    let refused = |words: &str, part: &str| {
+        let outcome = machine.lmc(words);
+        assert_eq!(outcome.code, 2, "{words}: {}", outcome.out);
+        assert!(outcome.err.contains(part) && outcome.err.lines().count() == 1, "{words}: {}", outcome.err);
+    };
+    refused("streams show s_minus --from one", "two classes or more");
+    refused("streams show s_minus --from two", "no image for");
+    assert_eq!(machine.lmc("streams show s_minus --from three").code, 0);
+    file("[[task]]\ndata = \"three\"\nclasses = 3\n");
+    refused("streams show my.toml", "my.toml: data set");
+    file("[[task]]\ndata = \"three\"\nclasses = [\"rose - red\", \"rose - pink\"]\n");
+    refused("streams show my.toml", "no class called 'rose - pink'");
+    file("image_size = 64\n[[task]]\ndata = \"three\"\n[[task]]\ndata = \"generated-digits\"\n");
+    refused("streams show my.toml", "64 x 64 pixels");
+    refused("streams show s_minus --from three --variant generated", "leave one of the two out");
+}
+
+#[test]
 fn wrong_words_get_one_line_with_the_nearest_name() {
     let machine = Machine::new();
     for (words, parts) in [

@@ -23,14 +23,16 @@ pub enum Error {
         cure: String,
     },
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}; {cure}", path.display())]
     Io {
         /// A verb: `read`, `write`, `rename`.
         action: &'static str,
         /// The file in question.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. Not called `source`, because it stands in the message already.
+        cause: io::Error,
+        /// What the user can do about it.
+        cure: String,
     },
     /// A name that nothing has.
     #[error("there is no {kind} called '{name}'{}; {cure}", did_you_mean(nearest.as_deref()))]
@@ -109,7 +111,17 @@ impl Error {
     /// A failed system call on a file; for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { action, path, source }
+        move |cause| {
+            let cure = match cause.kind() {
+                io::ErrorKind::NotFound => "check the path",
+                io::ErrorKind::PermissionDenied => "check its permissions",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space and run it again"
+                }
+                _ => "check the file and the disk",
+            };
+            Self::Io { action, path, cause, cure: cure.to_owned() }
+        }
     }
 
     /// An unknown name, with the nearest of the `known` ones.

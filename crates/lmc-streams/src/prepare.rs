@@ -50,9 +50,9 @@ impl Prepare {
     /// Prepares one picture.
     pub fn apply(&self, picture: Picture) -> Picture {
         let mut picture = match self.channels {
-            Channels::AsIs => picture,
             Channels::Grey => picture.into_grey(),
-            Channels::Rgb => picture.into_rgb(),
+            // Grey becomes RGB at the end: three equal channels resize to three equal channels, with thrice the work.
+            Channels::AsIs | Channels::Rgb => picture,
         };
         if self.invert {
             picture.pixels.iter_mut().for_each(|pixel| *pixel = 255 - *pixel);
@@ -60,12 +60,13 @@ impl Prepare {
         if picture.width == 0 || picture.height == 0 {
             return picture;
         }
-        match self.fit {
+        let fitted = match self.fit {
             Fit::AsIs => picture,
             Fit::CentreSquare(side) => centre_square(&picture, side),
             Fit::TorchSquare(side) => torch_bilinear(&picture, side, side),
             Fit::PillowSquare(side) => pillow(&picture, side, side, Filter::Bilinear),
-        }
+        };
+        if self.channels == Channels::Rgb { fitted.into_rgb() } else { fitted }
     }
 }
 

@@ -2,14 +2,21 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Writes `bytes` to a temporary file beside `path`, syncs it, and renames it.
+/// Writes `bytes` to a temporary file beside `path`, syncs it, and renames it. A link is followed: what it leads to
+/// is replaced. Anything but a regular file (a device, a pipe) is left alone.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::bad(path, "this is a folder", "name a file"));
+    let followed = follow(path)?;
+    let path = followed.as_path();
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => return Err(Error::bad(path, "this is a folder", "name a file")),
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(Error::bad(path, "this is a device or a pipe, not a file", "name a file"));
+        }
+        _ => {}
     }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -40,6 +47,17 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// The file that a path leads to, which need not exist.
+fn follow(path: &Path) -> Result<PathBuf> {
+    const LONGEST_CHAIN: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(Error::bad(&path, "a chain of links without an end", "name a file"))
+}
+
 #[cfg(unix)]
 fn file_permissions() -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;
@@ -63,6 +81,24 @@ mod tests {
         replace_file(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_left_alone() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        symlink("target", &link).unwrap();
+        replace_file(&link, b"through").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"through");
+        assert!(link.is_symlink());
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(replace_file(&socket, b"x").unwrap_err().to_string().contains("not a file"));
+        assert!(fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
+        symlink("circle", folder.path().join("circle")).unwrap();
+        assert!(replace_file(&folder.path().join("circle"), b"x").is_err());
     }
 
     #[test]

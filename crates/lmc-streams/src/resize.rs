@@ -41,14 +41,14 @@ impl Filter {
 
 /// Resizes as Pillow does.
 pub fn pillow(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
-    let mut result = picture.clone();
-    if width != picture.width {
-        result = shrink_rows(&result, width, filter);
+    let across = |picture: &Picture| shrink_rows(picture, width, filter);
+    let down = |picture: &Picture| transpose(&shrink_rows(&transpose(picture), height, filter));
+    match (width != picture.width, height != picture.height) {
+        (true, true) => down(&across(picture)),
+        (true, false) => across(picture),
+        (false, true) => down(picture),
+        (false, false) => picture.clone(),
     }
-    if height != picture.height {
-        result = transpose(&shrink_rows(&transpose(&result), height, filter));
-    }
-    result
 }
 
 /// Resizes as PyTorch's bilinear interpolation does, truncating to 8 bits.

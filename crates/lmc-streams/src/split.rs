@@ -10,6 +10,8 @@ use crate::seed::{Random, Seed};
 /// What there is in a data set: class names, and the ranks present per split and class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
+    /// The data set's own name, however it was found: draws are seeded by it.
+    pub name: String,
     /// Class names in label order.
     pub classes: Vec<String>,
     /// Ranks in order, `[split][class]`.
@@ -37,12 +39,13 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// The pools of the data set called `name`.
+    /// The pools of a data set.
     ///
     /// Where the source has no validation split the pool is cut from its training images: 500 a class from
     /// the sets of the paper, 50 from CIFAR-100, 40 from DTD. Where it has no test split either, a fifth of
     /// the images becomes the test pool.
-    pub fn of(name: &str, survey: &Survey) -> Self {
+    pub fn of(survey: &Survey) -> Self {
+        let name = survey.name.as_str();
         // 17 is the authors' number; the permutation itself is ours.
         let seed = Seed::root(17).named("split").named(name);
         let (own_val, own_test) = (survey.has(Split::Val), survey.has(Split::Test));
@@ -51,10 +54,11 @@ impl Pools {
             let mut order = ranks.clone();
             seed.numbered(class as u64).random().shuffle(&mut order);
             if !own_test {
-                pools[Split::Test as usize][class] = cut(&mut order, ranks.len() / 5);
+                let fifth = (ranks.len() / 5).max(usize::from(ranks.len() >= 3));
+                pools[Split::Test as usize][class] = cut(&mut order, fifth);
             }
             if !own_val {
-                let size = val_pool(name, order.len());
+                let size = val_pool(name, order.len()).max(usize::from(order.len() >= 2));
                 pools[Split::Val as usize][class] = cut(&mut order, size);
             }
             pools[Split::Train as usize][class] = order;
@@ -101,11 +105,16 @@ mod tests {
 
     fn survey(train: u32, val: u32, test: u32) -> Survey {
         let ranks = |n: u32| vec![(0..n).collect::<Vec<u32>>(); 2];
-        Survey { classes: vec!["a".into(), "b".into()], ranks: [ranks(train), ranks(val), ranks(test)] }
+        Survey {
+            name: "photos".into(),
+            classes: vec!["a".into(), "b".into()],
+            ranks: [ranks(train), ranks(val), ranks(test)],
+        }
     }
 
     fn sizes(name: &str, survey: &Survey) -> [usize; 3] {
-        Pools::of(name, survey).ranks.map(|split| split[0].len())
+        let named = Survey { name: name.into(), ..survey.clone() };
+        Pools::of(&named).ranks.map(|split| split[0].len())
     }
 
     #[test]
@@ -121,7 +130,8 @@ mod tests {
     fn a_folder_without_splits_gets_them() {
         assert_eq!(sizes("photos", &survey(50, 0, 0)), [20, 20, 10]);
         assert_eq!(sizes("photos", &survey(50, 7, 0)), [40, 7, 10]);
-        let pools = Pools::of("photos", &survey(50, 0, 0));
+        assert_eq!(sizes("photos", &survey(3, 0, 0)), [1, 1, 1], "three images are enough for one of each");
+        let pools = Pools::of(&survey(50, 0, 0));
         assert_eq!(pools.from, [Split::Train; 3]);
         let mut all: Vec<u32> = pools.ranks.iter().flat_map(|split| split[1].clone()).collect();
         all.sort_unstable();
@@ -131,7 +141,7 @@ mod tests {
 
     #[test]
     fn draws_are_without_replacement_and_all_means_file_order() {
-        let pools = Pools::of("cifar10", &survey(5000, 0, 1000));
+        let pools = Pools::of(&survey(5000, 0, 1000));
         let mut random = Seed::root(1).random();
         let mut drawn = pools.draw(Split::Train, 0, 400, &mut random);
         drawn.sort_unstable();

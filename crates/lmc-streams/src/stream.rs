@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::catalog::class_label;
 use crate::dataset::{Dataset, Split};
 use crate::error::{Error, Result};
-use crate::image_set::ImageSet;
+use crate::image_set::{ImageSet, ImageShape};
 use crate::plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
 use crate::seed::Seed;
 use crate::task::{Item, Task, TaskSet};
@@ -63,6 +63,7 @@ impl Stream {
                 substitution: task.substitution.clone(),
             });
         }
+        agree_on_shape(&tasks)?;
         let mut substitutions: Vec<String> = Vec::new();
         for text in plan.tasks.iter().filter_map(|task| task.substitution.as_ref()) {
             if !substitutions.contains(text) {
@@ -70,6 +71,23 @@ impl Stream {
             }
         }
         Ok(Self { name: plan.name.clone(), seed: plan.seed, variant: plan.variant, tasks, substitutions })
+    }
+}
+
+/// One network learns all tasks, so their images have one shape.
+fn agree_on_shape(tasks: &[Task]) -> Result<()> {
+    let sets =
+        |task| Split::ALL.map(|split| Task::set(task, split)).into_iter().filter(|set| !set.is_empty());
+    let shapes: Vec<_> =
+        tasks.iter().flat_map(|task| sets(task).map(move |set| (task, set.shape()))).collect();
+    let Some((_, first)) = shapes.first() else { return Ok(()) };
+    match shapes.iter().find(|(_, shape)| shape != first) {
+        None => Ok(()),
+        Some((task, shape)) => {
+            let size = |shape: &ImageShape| format!("{} x {} pixels", shape.width, shape.height);
+            let problem = format!("its images have {}, those of the first task {}", size(shape), size(first));
+            Err(Error::setting(format!("task '{}'", task.name), problem, "bring all tasks to one image size"))
+        }
     }
 }
 

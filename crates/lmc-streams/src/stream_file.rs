@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::catalog::recipe::{ALL, ClassRule, Recipe, TaskRecipe};
+use crate::datasets::known;
 use crate::error::{Error, Result};
+use crate::generated::Family;
 use crate::transform::{Looks, Transform};
 
 /// A stream as its user wrote it. Unknown keys are errors.
@@ -128,6 +130,11 @@ impl StreamFile {
         if self.image_size.is_some_and(|size| !(8..=512).contains(&size)) {
             return fail("key 'image_size'", "it is out of range", "use 8 to 512");
         }
+        let odd =
+            |name: &Option<String>| name.as_ref().is_some_and(|name| name.chars().any(char::is_control));
+        if odd(&self.name) || self.task.iter().any(|task| odd(&task.name)) {
+            return fail("key 'name'", "a name holds a control character", "use letters and digits");
+        }
         let mut names = HashSet::new();
         for (number, task) in self.task.iter().enumerate() {
             let place = format!("task {}", number + 1);
@@ -167,7 +174,7 @@ impl StreamFile {
             });
             let classes = match &task.classes {
                 None => ClassRule::All,
-                Some(Classes::Number(count)) => ClassRule::DrawnForTask(*count),
+                Some(Classes::Number(count)) => ClassRule::Exactly(*count),
                 Some(Classes::Names(names)) => ClassRule::Named(names.clone()),
             };
             let per_class = task.amounts().map_err(|problem| Error::setting("task", problem, EXAMPLE))?;
@@ -185,8 +192,11 @@ impl StreamFile {
     }
 }
 
-/// A path beside the file if there is one, else the word as it is: a name.
+/// A name that is known, else a path beside the file if there is one (`./mnist` is a path, `mnist` is not).
 fn resolve(folder: &Path, data: &str) -> String {
+    if known::find(data).is_ok() || Family::from_name(data).is_some() {
+        return data.to_owned();
+    }
     let beside: PathBuf = folder.join(data);
     if beside.exists() { beside.to_string_lossy().into_owned() } else { data.to_owned() }
 }

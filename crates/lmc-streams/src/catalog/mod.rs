@@ -124,6 +124,19 @@ impl PaperStream {
     }
 }
 
+/// The same complaint with the stream file in front.
+fn in_file(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Setting { field, problem, cure } => Error::bad(path, format!("{field}: {problem}"), cure),
+        Error::Unknown { ref cure, .. } => {
+            let text = error.to_string();
+            let problem = text.strip_suffix(&format!("; {cure}")).unwrap_or(&text);
+            Error::bad(path, problem, cure.as_str())
+        }
+        other => other,
+    }
+}
+
 /// What a user asks for.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRequest {
@@ -195,10 +208,14 @@ impl Catalog {
                     "edit the file instead",
                 ));
             }
-            self.draw(&recipe, &sources, full)?
+            self.draw(&recipe, &sources, full).map_err(|error| in_file(error, path))?
         } else {
             let stream = PaperStream::find(&request.name)?;
             let seed = request.seed.unwrap_or(PAPER_SEED);
+            if full == Variant::Generated && !request.sources.is_empty() {
+                let problem = "data sets are named, and generated ones are asked for";
+                return Err(Error::setting("variant", problem, "leave one of the two out"));
+            }
             if seed == PAPER_SEED && request.sources.is_empty() && full == Variant::Full {
                 self.substitute(stream.paper_plan()?)?
             } else {

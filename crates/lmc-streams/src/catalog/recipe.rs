@@ -57,8 +57,10 @@ pub enum ClassRule {
     Drawn(usize),
     /// As `Drawn`, then every label moves up by one: new label = (old label + 1) mod classes.
     Rotated(usize),
-    /// This many at random, in random order, for this task alone.
+    /// At most this many at random, in random order, for this task alone.
     DrawnForTask(usize),
+    /// The same, but there must be as many.
+    Exactly(usize),
     /// These label numbers, in this order.
     Numbers(Vec<usize>),
     /// These names, in this order.
@@ -84,15 +86,16 @@ impl Recipe {
     /// Draws the stream.
     pub fn plan(&self, sources: &[Source], variant: Variant) -> Result<StreamPlan> {
         let seed = Seed::root(self.seed).named("stream");
-        let pools: Vec<Pools> =
-            sources.iter().map(|source| Pools::of(&source.source, &source.survey)).collect();
+        let pools: Vec<Pools> = sources.iter().map(|source| Pools::of(&source.survey)).collect();
         let mut tasks = Vec::with_capacity(self.tasks.len());
         for (number, recipe) in self.tasks.iter().enumerate() {
             let missing = || Error::setting("data sets", "a task has none", "name one data set per role");
             let source = sources.get(recipe.source).ok_or_else(missing)?;
             let task_seed = seed.named("task").numbered(number as u64);
             let labels = recipe.classes.choose(source, &seed, &task_seed)?;
-            tasks.push(recipe.plan(source, &pools[recipe.source], &labels, &task_seed));
+            let task = recipe.plan(source, &pools[recipe.source], &labels, &task_seed);
+            recipe.check(&task, source)?;
+            tasks.push(task);
         }
         let (name, seed, image_size) = (self.name.clone(), self.seed, self.image_size);
         let mut plan = StreamPlan { name, seed, variant, image_size, tasks };
@@ -110,7 +113,7 @@ impl ClassRule {
             let order = random.permutation(classes.len());
             order.into_iter().take(count).map(|label| label as usize).collect()
         };
-        let per_dataset = stream_seed.named("classes").named(&source.source);
+        let per_dataset = stream_seed.named("classes").named(&source.survey.name);
         Ok(match self {
             Self::All => (0..classes.len()).collect(),
             Self::Drawn(count) => shuffled(*count, per_dataset.random()),
@@ -120,7 +123,17 @@ impl ClassRule {
                 labels.rotate_right(moved);
                 labels
             }
-            Self::DrawnForTask(count) => shuffled(*count, task_seed.named("classes").random()),
+            Self::Exactly(count) if *count > classes.len() => {
+                let problem = format!("{count} classes are asked for, but it has {}", classes.len());
+                return Err(Error::setting(
+                    format!("data set '{}'", source.dataset),
+                    problem,
+                    "ask for fewer",
+                ));
+            }
+            Self::DrawnForTask(count) | Self::Exactly(count) => {
+                shuffled(*count, task_seed.named("classes").random())
+            }
             Self::Numbers(numbers) => {
                 if let Some(wrong) = numbers.iter().find(|&&number| number >= classes.len()) {
                     let problem = format!("there is no class number {wrong} among its {}", classes.len());
@@ -138,9 +151,11 @@ impl ClassRule {
 
 /// The label of a class, by its name or, for digits (`6 - six`), by its number.
 pub fn class_label(classes: &[String], name: &str, source: &str) -> Result<usize> {
-    let number = |text: &str| text.split(" - ").next().map(str::to_owned);
+    let number = |text: &str| text.split(" - ").next().and_then(|first| first.parse::<u32>().ok());
     let exact = classes.iter().position(|class| class == name);
-    exact.or_else(|| classes.iter().position(|class| number(class) == number(name))).ok_or_else(|| {
+    let wanted = number(name);
+    let by_number = || classes.iter().position(|class| wanted.is_some() && number(class) == wanted);
+    exact.or_else(by_number).ok_or_else(|| {
         let cure = format!("'{source}' has {}", abridged(classes));
         Error::unknown("class", name, classes.iter().map(String::as_str), cure)
     })
@@ -153,6 +168,26 @@ fn abridged(names: &[String]) -> String {
 }
 
 impl TaskRecipe {
+    /// A task that nothing can be learned from is refused here, not by a network much later.
+    fn check(&self, task: &TaskPlan, source: &Source) -> Result<()> {
+        let fail = |problem: String, cure: &str| {
+            Err(Error::setting(format!("data set '{}'", source.dataset), problem, cure))
+        };
+        if task.classes.len() < 2 {
+            let problem = format!("a task needs two classes or more, and this has {}", task.classes.len());
+            return fail(problem, "add a class, or choose other data");
+        }
+        for class in &task.classes {
+            for split in Split::ALL {
+                if self.per_class[split as usize] > 0 && class.draws[split as usize].is_empty() {
+                    let problem = format!("class '{}' has no image for {split}", class.name);
+                    return fail(problem, "add images: three or more a class, or some in every split");
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn plan(&self, source: &Source, pools: &Pools, labels: &[usize], seed: &Seed) -> TaskPlan {
         let class = |&label: &usize| {
             let draw = |split: Split| {
@@ -183,6 +218,7 @@ mod tests {
     pub fn source(name: &str, classes: usize, train: u32, test: u32) -> Source {
         let ranks = |n: u32| vec![(0..n).collect::<Vec<u32>>(); classes];
         let survey = Survey {
+            name: name.into(),
             classes: (0..classes).map(|class| format!("{class} - c{class}")).collect(),
             ranks: [ranks(train), ranks(0), ranks(test)],
         };

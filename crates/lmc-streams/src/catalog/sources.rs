@@ -1,6 +1,6 @@
 //! From the names in a plan to images: substitutions, surveys, and reading only what a stream draws.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,13 +87,13 @@ impl Catalog {
             classes[label as usize].push(rank);
             false
         };
-        let classes = self.read(source, image_size, &note)?.classes;
+        let Dataset { name, classes, .. } = self.read(source, image_size, &note)?;
         let mut ranks = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         for split in &mut ranks {
             split.resize(classes.len(), Vec::new());
             split.iter_mut().for_each(|class| class.sort_unstable());
         }
-        Ok(Survey { classes, ranks })
+        Ok(Survey { name, classes, ranks })
     }
 
     /// A data set for a recipe, with its stand-in where it is missing or where generated sets are asked for.
@@ -109,6 +109,11 @@ impl Catalog {
             }
         };
         let survey = self.survey(&source, image_size)?;
+        let substitution =
+            substitution.or_else(|| incomplete(&survey).filter(|_| known::find(&source).is_ok()));
+        // A user's own data go by their name, not by the path of today.
+        let own = known::find(&dataset).is_err() && Family::from_name(&dataset).is_none();
+        let dataset = if own { survey.name.clone() } else { dataset };
         Ok(Source { dataset, source, substitution, survey })
     }
 
@@ -166,7 +171,8 @@ impl Catalog {
             wanted.has(split, label, rank)
         };
         let dataset = self.read(source, image_size, &keep)?;
-        if dataset.classes.len() == classes.len() {
+        // A user's own folder may well be called 'mnist'.
+        if known::find(source).is_ok() && dataset.classes.len() == classes.len() {
             check_counts(&dataset, &highest)?;
         }
         Ok(dataset)
@@ -175,7 +181,7 @@ impl Catalog {
     fn not_here(&self, name: &str) -> Error {
         let cure = match known::find(name) {
             Ok(known) if known.files.is_empty() => known.about.to_owned(),
-            _ => format!("get it with 'lmc data get {name}', or use '--variant generated'"),
+            _ => format!("get it with 'lmc data get {name}'; streams also have '--variant generated'"),
         };
         Error::NotHere { name: name.to_owned(), looked_in: self.dirs.describe(), cure }
     }
@@ -190,6 +196,15 @@ impl Catalog {
             "'lmc data list' shows all; a path to your own data works too",
         )
     }
+}
+
+/// A sentence about a known set of which only a part is here: other machines may draw other images.
+fn incomplete(survey: &Survey) -> Option<String> {
+    let (train, test) = known::official_counts(&survey.name)?;
+    let all = train.iter().chain(&test).sum::<u32>() as usize;
+    let here: usize = survey.ranks.iter().flatten().map(Vec::len).sum();
+    (here < all)
+        .then(|| format!("a part of {}: {here} of its {all} images are here to draw from", survey.name))
 }
 
 /// The generated set in the place of a real one. DTD's also takes the place of CIFAR-100, which never
@@ -230,7 +245,7 @@ struct Wanted {
 #[derive(Clone, Default)]
 struct Drawn {
     all: bool,
-    ranks: Vec<bool>,
+    ranks: HashSet<u32>,
 }
 
 impl Wanted {
@@ -250,7 +265,7 @@ impl Wanted {
 
     fn has(&self, split: Split, label: u32, rank: u32) -> bool {
         let drawn = self.drawn.get(split as usize * self.classes + label as usize);
-        drawn.is_some_and(|drawn| drawn.all || drawn.ranks.get(rank as usize).is_some_and(|&wanted| wanted))
+        drawn.is_some_and(|drawn| drawn.all || drawn.ranks.contains(&rank))
     }
 }
 
@@ -258,14 +273,7 @@ impl Drawn {
     fn add(&mut self, draw: &Draw) {
         match draw {
             Draw::All(_) => self.all = true,
-            Draw::Ranks(ranks) => {
-                for &rank in ranks {
-                    if self.ranks.len() <= rank as usize {
-                        self.ranks.resize(rank as usize + 1, false);
-                    }
-                    self.ranks[rank as usize] = true;
-                }
-            }
+            Draw::Ranks(ranks) => self.ranks.extend(ranks),
         }
     }
 }

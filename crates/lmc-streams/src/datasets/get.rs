@@ -233,8 +233,7 @@ pub(super) fn disk_error(action: &'static str, path: &Path) -> impl FnOnce(io::E
             }
             _ => "check the disk and run it again",
         };
-        let source = io::Error::new(error.kind(), format!("{error}; {cure}"));
-        Error::Io { action, path, source }
+        Error::Io { action, path, cause: error, cure: cure.to_owned() }
     }
 }
 

@@ -161,7 +161,7 @@ impl Located {
             }
             Layout::Parquet(files) => {
                 let names = parquet::describe(&files.first()?.1).ok()?.classes;
-                names.filter(|names| !names.is_empty())
+                names.filter(|names| !names.is_empty()).map(|names| self.named(names))
             }
             _ => None,
         }
@@ -185,12 +185,23 @@ impl Located {
                 let (train, test) = rayon::join(|| read(train, Split::Train), || read(test, Split::Test));
                 Ok(self.dataset(class_names(&self.name), train?, test?))
             }
-            Layout::Parquet(files) => parquet::read(&self.name, files, None, &options),
+            Layout::Parquet(files) => {
+                let mut dataset = parquet::read(&self.name, files, None, &options)?;
+                dataset.classes = self.named(dataset.classes);
+                Ok(dataset)
+            }
             Layout::Cifar(path, kind) => cifar::read(path, *kind, &options),
             Layout::Dtd(root) => dtd::read(root, &options),
             Layout::Omniglot => omniglot::read(&self.path, &options),
             Layout::Folder => folder::read_class_splits(&self.path, &options),
         }
+    }
+
+    /// The paper's class names (`8 - eight`), where a file has only the numbers.
+    fn named(&self, classes: Vec<String>) -> Vec<String> {
+        let full = class_names(&self.name);
+        let numbers = classes.iter().enumerate().all(|(label, name)| *name == label.to_string());
+        if numbers && full.len() == classes.len() { full } else { classes }
     }
 
     fn dataset(&self, classes: Vec<String>, train: crate::ImageSet, test: crate::ImageSet) -> Dataset {

@@ -54,6 +54,10 @@ pub fn read_class_splits(root: &Path, options: &ReadOptions<'_>) -> Result<Datas
 /// The class folders in a folder, of which there must be some.
 fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let found = subfolders(folder)?;
+    let real = fs::canonicalize(folder).map_err(Error::io("read", folder))?;
+    for (_, path) in &found {
+        refuse_way_up(path, &real)?;
+    }
     if found.is_empty() {
         let cure = "make one subfolder per class and put the class's pictures there";
         return Err(Error::bad(folder, "there is no class folder in it", cure));
@@ -123,8 +127,12 @@ pub(super) fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut pictures = Vec::new();
     let mut seen = HashSet::new();
     let mut open = vec![folder.to_owned()];
+    let above = fs::canonicalize(folder).map_err(Error::io("read", folder))?.parent().map(Path::to_owned);
     while let Some(folder) = open.pop() {
         let real = fs::canonicalize(&folder).map_err(Error::io("read", &folder))?;
+        if let Some(above) = &above {
+            refuse_way_up(&folder, above)?;
+        }
         if !seen.insert(real) {
             continue;
         }
@@ -142,6 +150,16 @@ pub(super) fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     pictures.sort();
     Ok(pictures)
+}
+
+/// A link that leads to a folder, or above it, would put the pictures of all classes into one.
+fn refuse_way_up(path: &Path, folder: &Path) -> Result<()> {
+    let real = fs::canonicalize(path).map_err(Error::io("read", path))?;
+    if folder.starts_with(&real) {
+        let problem = format!("a link that leads back up to {}", real.display());
+        return Err(Error::bad(path, problem, "remove the link"));
+    }
+    Ok(())
 }
 
 /// What a folder holds and does not hide; links are followed.

@@ -62,13 +62,15 @@ pub(super) fn read_files(
 impl Entry {
     fn load(&self) -> Result<Picture> {
         let bytes = self.read().map_err(|error| match (&self.listed, error.kind()) {
-            (Some((list, line)), ErrorKind::NotFound) => Error::bad_at(
-                list,
-                format!("line {line}"),
-                format!("there is no file '{}'", self.path.display()),
-                "correct the path or remove the line",
-            ),
-            _ => Error::io("read", &self.path)(error),
+            (Some((list, line)), kind) => {
+                let problem = match kind {
+                    ErrorKind::NotFound => format!("there is no file '{}'", self.path.display()),
+                    _ => format!("'{}' cannot be read: {error}", self.path.display()),
+                };
+                let cure = "correct the path or remove the line";
+                Error::bad_at(list, format!("line {line}"), problem, cure)
+            }
+            (None, _) => Error::io("read", &self.path)(error),
         })?;
         decode(&bytes).map_err(|problem| match &self.listed {
             Some((list, line)) => Error::bad_at(

@@ -4,7 +4,7 @@
 //! them are. An empty split means train.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ struct Row {
 }
 
 fn read_rows(path: &Path) -> Result<Vec<Row>> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
-    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(file);
+    let text = fs::read(path).map_err(Error::io("read", path))?;
+    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text.as_slice());
     let header = reader.headers().map_err(|error| explain(path, &error))?.clone();
     let find = |wanted: &str| {
         header.iter().position(|name| name.trim_start_matches('\u{feff}').eq_ignore_ascii_case(wanted))
@@ -65,7 +65,7 @@ fn read_rows(path: &Path) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut record = StringRecord::new();
     while reader.read_record(&mut record).map_err(|error| explain(path, &error))? {
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = record.position().map_or(0, |position| first_line(&text, position));
         let bad = |problem: String, cure: &str| Error::bad_at(path, format!("line {line}"), problem, cure);
         let field = |column: usize| record.get(column).unwrap_or_default();
         for (name, column) in [("path", path_column), ("label", label_column)] {
@@ -86,6 +86,14 @@ fn read_rows(path: &Path) -> Result<Vec<Row>> {
         return Err(Error::bad(path, "it lists no pictures", "add a line for each picture"));
     }
     Ok(rows)
+}
+
+/// The line on which a record begins; its position may lie before the blank lines in front of it.
+fn first_line(text: &[u8], position: &csv::Position) -> u64 {
+    let from = text.get(usize::try_from(position.byte()).unwrap_or(usize::MAX)..).unwrap_or_default();
+    let blank =
+        from.iter().take_while(|byte| byte.is_ascii_whitespace()).filter(|&&byte| byte == b'\n').count();
+    position.line() + blank as u64
 }
 
 fn explain(path: &Path, error: &csv::Error) -> Error {
