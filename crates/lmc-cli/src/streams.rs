@@ -159,10 +159,7 @@ fn describe(stream: &Stream) -> String {
         let mut row = vec![(number + 1).to_string(), task.name.clone(), task.dataset.clone(), classes(task)];
         row.extend(Split::ALL.map(|split| grouped(task.set(split).len() as u64)));
         row.push(task.looks.to_string());
-        row.push(match &task.substitution {
-            Some(text) => text.split(':').next().unwrap_or(text).to_owned(),
-            None => String::new(),
-        });
+        row.push(task.substitution.as_deref().map(short).unwrap_or_default());
         row
     };
     let titles = ["#", "task", "data set", "classes", "train", "val", "test", "transform", "substitution"];
@@ -173,6 +170,14 @@ fn describe(stream: &Stream) -> String {
         text.push_str(&format!("\nSubstitution: {substitution}"));
     }
     text
+}
+
+/// A substitution in a word; the sentences stand below the table.
+fn short(substitution: &str) -> String {
+    match substitution.split_once(" stands in for ") {
+        Some((name, _)) => name.to_owned(),
+        None => "in part".to_owned(),
+    }
 }
 
 /// Class names, shortened: the label order matters, so the first ones are shown.

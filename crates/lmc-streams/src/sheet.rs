@@ -83,7 +83,7 @@ fn task_row(number: usize, task: &Task, few: bool) -> Row {
             lines.insert(1, task.dataset.clone());
         }
         if task.looks != Looks::One(Transform::Identity) {
-            lines.push(task.looks.to_string());
+            lines.extend(task.looks.to_string().split(", ").map(str::to_owned));
         }
         // The rule after the colon stands in the title; the name of a generated set stands above.
         let short = |text: &str| {

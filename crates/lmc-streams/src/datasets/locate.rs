@@ -145,12 +145,17 @@ impl Located {
 
     /// Training and test images that lie here, where it can be told without decoding anything.
     pub fn images(&self) -> Option<[u64; 2]> {
-        let Layout::Parquet(files) = &self.layout else { return None };
-        let mut counts = [0, 0];
-        for (split, file) in files {
-            counts[usize::from(*split == Split::Test)] += parquet::describe(file).ok()?.rows as u64;
+        match &self.layout {
+            Layout::Idx([train, _, test, _]) => Some([idx::count(train)?, idx::count(test)?]),
+            Layout::Parquet(files) => {
+                let mut counts = [0, 0];
+                for (split, file) in files {
+                    counts[usize::from(*split == Split::Test)] += parquet::describe(file).ok()?.rows;
+                }
+                Some(counts)
+            }
+            _ => None,
         }
-        Some(counts)
     }
 
     /// Class names, where they can be had without reading everything.

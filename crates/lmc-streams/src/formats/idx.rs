@@ -56,6 +56,15 @@ pub fn read_from(
     collector.finish()
 }
 
+/// How many images or labels a file says it holds; its content is not looked at.
+pub fn count(path: &Path) -> Option<u64> {
+    let mut reader = unpack(File::open(path).ok()?).ok()?;
+    let mut header = [0; 8];
+    reader.read_exact(&mut header).ok()?;
+    let [0, 0, 8, 1 | 3, a, b, c, d] = header else { return None };
+    Some(u32::from_be_bytes([a, b, c, d]).into())
+}
+
 const AGAIN: &str = "download the file again";
 
 fn read_header<const RANK: usize>(reader: &mut dyn Read, path: &Path, what: &str) -> Result<[usize; RANK]> {

@@ -96,6 +96,12 @@ impl Columns {
                 missing("image", "call it 'image' or 'img' and fill it with the bytes of PNG, JPEG or WebP")
             })?,
             label: label.ok_or_else(|| {
+                let is_label =
+                    |name: &String| ["fine_label", "label"].iter().any(|l| name.eq_ignore_ascii_case(l));
+                if names.iter().any(is_label) {
+                    let cure = "number the classes from 0, or use a folder or a .csv list, which take words";
+                    return Error::bad(path, "its label column holds no integers", cure);
+                }
                 missing("label", "call it 'label' or 'fine_label' and fill it with integers")
             })?,
             rank: integers("rank"),
