@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Result;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -43,8 +43,18 @@ pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String 
         let alignment = if is_number { CellAlignment::Right } else { CellAlignment::Left };
         Cell::new(text).set_alignment(alignment)
     };
+    // Short columns keep their width in a narrow terminal; long texts are wrapped.
+    const SHORT: usize = 18;
+    let is_short =
+        |column: usize| rows.iter().all(|row| row.get(column).is_none_or(|text| text.len() <= SHORT));
+    let short: Vec<usize> = (0..titles.len()).filter(|&column| is_short(column)).collect();
     for row in rows {
         table.add_row(row.into_iter().enumerate().map(aligned));
+    }
+    for column in short {
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     table.trim_fmt()
 }
