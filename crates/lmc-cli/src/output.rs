@@ -43,17 +43,22 @@ pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String 
         let alignment = if is_number { CellAlignment::Right } else { CellAlignment::Left };
         Cell::new(text).set_alignment(alignment)
     };
-    // Short columns keep their width in a narrow terminal; long texts are wrapped.
+    // Short columns keep their width and long texts are wrapped, where the terminal is wide enough for both.
     const SHORT: usize = 18;
-    let is_short =
-        |column: usize| rows.iter().all(|row| row.get(column).is_none_or(|text| text.len() <= SHORT));
-    let short: Vec<usize> = (0..titles.len()).filter(|&column| is_short(column)).collect();
+    let widths: Vec<usize> = (0..titles.len())
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|text| text.len()).max().unwrap_or(0))
+        .zip(titles)
+        .map(|(longest, title)| longest.max(title.len()))
+        .collect();
+    let needed: usize = widths.iter().map(|&width| if width <= SHORT { width + 3 } else { SHORT + 3 }).sum();
     for row in rows {
         table.add_row(row.into_iter().enumerate().map(aligned));
     }
-    for column in short {
-        if let Some(column) = table.column_mut(column) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
+    if table.width().is_some_and(|width| usize::from(width) >= needed) {
+        for column in (0..titles.len()).filter(|&column| widths[column] <= SHORT) {
+            if let Some(column) = table.column_mut(column) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
     }
     table.trim_fmt()
