@@ -46,7 +46,7 @@ pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String 
     // Short columns keep their width and long texts are wrapped, where the terminal is wide enough for both.
     const SHORT: usize = 18;
     let widths: Vec<usize> = (0..titles.len())
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|text| text.len()).max().unwrap_or(0))
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0))
         .zip(titles)
         .map(|(longest, title)| longest.max(title.len()))
         .collect();
