@@ -63,7 +63,7 @@ pub fn run(verb: Verb, data_dir: Option<&Path>) -> Result<()> {
     match verb {
         Verb::List { json } => list(&DataDirs::search(data_dir)?, json),
         Verb::Get { names } => get_all(&names, data_dir),
-        Verb::Verify { names, json } => verify_all(&names, &DataDirs::search(data_dir)?, json),
+        Verb::Verify { names, json } => verify_all(&names, &Catalog::new(DataDirs::search(data_dir)?), json),
         Verb::Show { name, json, sheet } => {
             show(&name, &Catalog::new(DataDirs::search(data_dir)?), json, sheet.as_deref())
         }
@@ -190,20 +190,16 @@ struct Checked {
     condition: String,
 }
 
-fn verify_all(names: &[String], dirs: &DataDirs, json: bool) -> Result<()> {
+fn verify_all(names: &[String], catalog: &Catalog, json: bool) -> Result<()> {
     let mut checked = Vec::new();
     let all = names.is_empty();
     let wanted = known::all().iter().map(|known| known.name.to_owned());
     let names: Vec<String> = if all { wanted.collect() } else { names.to_vec() };
     for name in &names {
         let set = known::find(name)?;
-        let Some(located) = dirs.locate(name) else {
-            if all {
-                continue;
-            }
-            let cure = format!("get it with 'lmc data get {name}'");
-            let (name, looked_in) = (name.clone(), dirs.describe());
-            return Err(lmc_streams::Error::NotHere { name, looked_in, cure }.into());
+        let located = match catalog.locate(name) {
+            Err(_) if all => continue,
+            located => located?,
         };
         let busy = spinner(format!("checking {name}"));
         let root = located.path.parent().unwrap_or(Path::new("."));
@@ -225,7 +221,7 @@ fn verify_all(names: &[String], dirs: &DataDirs, json: bool) -> Result<()> {
     if json {
         print_json(&checked)?;
     } else if checked.is_empty() {
-        print(&format!("nothing to verify: no data set in {}", dirs.describe()))?;
+        print(&format!("nothing to verify: no data set in {}", catalog.dirs().describe()))?;
     } else {
         let row = |c: &Checked| vec![c.dataset.clone(), c.file.display().to_string(), c.condition.clone()];
         print(&table(&["data set", "file", "condition"], &[], checked.iter().map(row).collect()))?;

@@ -1,6 +1,6 @@
 //! A stream as data: which images, by rank, make up which task. Nothing is read yet.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,6 +21,8 @@ pub struct StreamPlan {
     pub image_size: usize,
     /// The tasks.
     pub tasks: Vec<TaskPlan>,
+    /// All class names of the sources that were looked into for the plan, so that loading need not look again.
+    pub class_names: BTreeMap<String, Vec<String>>,
 }
 
 /// Which images make up a task.
@@ -254,7 +256,14 @@ mod tests {
     }
 
     fn plan(tasks: Vec<TaskPlan>) -> StreamPlan {
-        StreamPlan { name: "s".into(), seed: 1, variant: Variant::Full, image_size: 32, tasks }
+        StreamPlan {
+            name: "s".into(),
+            seed: 1,
+            variant: Variant::Full,
+            image_size: 32,
+            tasks,
+            class_names: BTreeMap::new(),
+        }
     }
 
     #[test]

@@ -168,7 +168,14 @@ mod tests {
             classes: vec![ClassPlan { name: "odd".into(), draws }],
         };
         let tasks = vec![task.clone(), task];
-        StreamPlan { name: "s".into(), seed: 1, variant: Variant::Full, image_size: 32, tasks }
+        StreamPlan {
+            name: "s".into(),
+            seed: 1,
+            variant: Variant::Full,
+            image_size: 32,
+            tasks,
+            class_names: Default::default(),
+        }
     }
 
     #[test]

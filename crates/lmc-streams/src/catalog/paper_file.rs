@@ -4,7 +4,7 @@
 //! `stream task label dataset class transform split count ranks`. The authors' generator made it with stream
 //! seed 180; class counts and ranks are checked on loading.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -34,8 +34,14 @@ pub fn plan(name: &str, file_name: &str) -> Result<StreamPlan> {
         let row = Row::parse(rest).ok_or_else(|| fail("the line cannot be read"))?;
         row.add_to(&mut tasks, file_name).map_err(fail)?;
     }
-    let mut plan =
-        StreamPlan { name: name.to_owned(), seed: PAPER_SEED, variant: Variant::Full, image_size: 32, tasks };
+    let mut plan = StreamPlan {
+        name: name.to_owned(),
+        seed: PAPER_SEED,
+        variant: Variant::Full,
+        image_size: 32,
+        tasks,
+        class_names: BTreeMap::new(),
+    };
     plan.name_tasks();
     plan.check()?;
     Ok(plan)

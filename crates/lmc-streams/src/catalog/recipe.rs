@@ -98,7 +98,8 @@ impl Recipe {
             tasks.push(task);
         }
         let (name, seed, image_size) = (self.name.clone(), self.seed, self.image_size);
-        let mut plan = StreamPlan { name, seed, variant, image_size, tasks };
+        let class_names = sources.iter().map(|s| (s.source.clone(), s.survey.classes.clone())).collect();
+        let mut plan = StreamPlan { name, seed, variant, image_size, tasks, class_names };
         plan.name_tasks();
         plan.check()?;
         Ok(plan)

@@ -11,6 +11,7 @@ use super::recipe::{Source, class_label};
 use super::{Catalog, paper_file};
 use crate::dataset::{Dataset, Keep, ReadOptions, Split};
 use crate::datasets::known;
+use crate::datasets::locate::Located;
 use crate::error::{Error, Result};
 use crate::formats;
 use crate::generated::{self, Family};
@@ -36,7 +37,7 @@ impl Catalog {
             tasks.entry(&task.source).or_default().push(task);
         }
         let read = |(&source, tasks): (&&str, &Vec<&TaskPlan>)| -> Result<(String, Arc<Dataset>)> {
-            let dataset = self.read_drawn(source, tasks, plan.image_size)?;
+            let dataset = self.read_drawn(source, tasks, plan)?;
             Ok((source.to_owned(), Arc::new(dataset)))
         };
         // Collected before looking at errors, so that the same one is reported every time.
@@ -55,13 +56,18 @@ impl Catalog {
             );
         }
         if known::find(source).is_ok() {
-            return self.dirs.locate(source).ok_or_else(|| self.not_here(source))?.read(keep);
+            return self.locate(source)?.read(keep);
         }
         if Path::new(source).exists() {
             let options = ReadOptions::keeping(Prepare::rgb_square(image_size), keep);
             return formats::read_any(Path::new(source), &options);
         }
         Err(self.unknown(source))
+    }
+
+    /// Where a known data set lies; the error says how to get it.
+    pub fn locate(&self, name: &str) -> Result<Located> {
+        self.dirs.locate(name).ok_or_else(|| self.not_here(name))
     }
 
     /// What to read for a data set: itself, or what stands in for it on this machine, and a sentence that says
@@ -156,9 +162,10 @@ impl Catalog {
     }
 
     /// Reads the images that some tasks draw, and checks that the source is the one they were drawn from.
-    fn read_drawn(&self, source: &str, tasks: &[&TaskPlan], image_size: usize) -> Result<Dataset> {
-        let located = self.dirs.locate(source).and_then(|located| located.classes());
-        let classes = match located {
+    fn read_drawn(&self, source: &str, tasks: &[&TaskPlan], plan: &StreamPlan) -> Result<Dataset> {
+        let image_size = plan.image_size;
+        let cheap = || self.dirs.locate(source).and_then(|located| located.classes());
+        let classes = match plan.class_names.get(source).cloned().or_else(cheap) {
             Some(classes) => classes,
             None => self.survey(source, image_size)?.classes,
         };

@@ -26,9 +26,8 @@ impl DataDirs {
         {
             return Err(Error::bad(dir, "no such data folder", "correct --data-dir, or create the folder"));
         }
-        let from_environment = env::var_os("LMC_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
         let all =
-            [given.map(Path::to_owned), from_environment, Some("../shared/data".into()), platform_dir()];
+            [given.map(Path::to_owned), variable("LMC_DATA"), Some("../shared/data".into()), platform_dir()];
         Ok(Self { dirs: all.into_iter().flatten().collect() })
     }
 
@@ -39,9 +38,7 @@ impl DataDirs {
 
     /// Where `lmc data get` puts things: the named folder, `$LMC_DATA`, or the platform's own.
     pub fn download_dir(given: Option<&Path>) -> Option<PathBuf> {
-        let from_environment =
-            || env::var_os("LMC_DATA").filter(|value| !value.is_empty()).map(PathBuf::from);
-        given.map(Path::to_owned).or_else(from_environment).or_else(platform_dir)
+        given.map(Path::to_owned).or_else(|| variable("LMC_DATA")).or_else(platform_dir)
     }
 
     /// The folders.
@@ -60,9 +57,13 @@ impl DataDirs {
     }
 }
 
+/// A path from the environment; an empty one counts as none.
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The platform's folder for application data.
 fn platform_dir() -> Option<PathBuf> {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = if cfg!(target_os = "windows") {
         variable("APPDATA")
     } else if cfg!(target_os = "macos") {
