@@ -1,0 +1,424 @@
+//! The structural decoder with its loss: how well a module's output tells its input, sample by sample.
+//!
+//! `u = deconvolution(o)` with 2x2 kernels, stride 2 and two cropped rings; `v = relu(batch norm(u))`;
+//! `z = deconvolution(v)` with 3x3 or 4x4 kernels; `loss = mean((sigmoid(z) - target)^2)` over each sample.
+//! A deconvolution is the transposed form of a convolution, see [`crate::conv`]. The crop removes just what the outer
+//! ring of `o` would produce, so it is never computed.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::batch_norm::{self, Affine, Backward, Statistics};
+use crate::conv::{Conv, ConvShape, Packed};
+use crate::functional::Wanted;
+use crate::instruction_set::InstructionSet;
+use crate::pool::relu;
+use crate::scratch::Scratch;
+use crate::sigmoid;
+use crate::threads::{Images, over_images};
+use pulp::{Simd, WithSimd};
+
+/// Sizes of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecoderShape {
+    /// Rows and columns of the module's output.
+    pub side: [usize; 2],
+    /// Channels of the module's output.
+    pub inputs: usize,
+    /// Channels between the two deconvolutions.
+    pub hidden: usize,
+    /// Channels of the target.
+    pub outputs: usize,
+    /// Side of the second kernel.
+    pub kernel: usize,
+}
+
+impl DecoderShape {
+    /// Rows and columns between the two deconvolutions.
+    pub fn hidden_side(&self) -> [usize; 2] {
+        self.side.map(|side| 2 * side - 4)
+    }
+
+    /// Rows and columns of the target.
+    pub fn target_side(&self) -> [usize; 2] {
+        self.hidden_side().map(|side| side + self.kernel - 1)
+    }
+
+    /// The convolution whose transposed form is the first deconvolution.
+    pub fn first(&self) -> ConvShape {
+        ConvShape::new(self.hidden_side(), [self.hidden, self.inputs], 2, 2).with_stride(2)
+    }
+
+    /// The convolution whose transposed form is the second deconvolution.
+    pub fn second(&self) -> ConvShape {
+        ConvShape::new(self.target_side(), [self.outputs, self.hidden], self.kernel, 0)
+    }
+}
+
+/// Parameters of a decoder. Weights are `[input, output, row, column]`, as burn and PyTorch keep them.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder<'a> {
+    /// Sizes.
+    pub shape: DecoderShape,
+    /// Weights of the first deconvolution.
+    pub first: &'a [f32],
+    /// Its bias.
+    pub first_bias: &'a [f32],
+    /// Scale of the batch norm.
+    pub gamma: &'a [f32],
+    /// Shift of the batch norm.
+    pub beta: &'a [f32],
+    /// Weights of the second deconvolution.
+    pub second: &'a [f32],
+    /// Its bias.
+    pub second_bias: &'a [f32],
+}
+
+/// What a training step keeps of the forward pass.
+#[derive(Debug)]
+pub struct Saved {
+    hidden: Scratch,
+    /// Derivative of each sample's loss by `z`.
+    errors: Scratch,
+    /// Statistics of the batch.
+    pub statistics: Statistics,
+}
+
+/// Gradients; those that were not asked for are empty. The first bias has none: batch norm takes it out again.
+#[derive(Clone, Debug, Default)]
+pub struct Gradients {
+    /// With respect to the module's output.
+    pub input: Vec<f32>,
+    /// With respect to the weights of the first deconvolution.
+    pub first: Vec<f32>,
+    /// With respect to the scale.
+    pub gamma: Vec<f32>,
+    /// With respect to the shift.
+    pub beta: Vec<f32>,
+    /// With respect to the weights of the second deconvolution.
+    pub second: Vec<f32>,
+    /// With respect to its bias.
+    pub second_bias: Vec<f32>,
+}
+
+/// The two convolutions, ready for groups of images.
+struct Convs {
+    first: Conv,
+    second: Conv,
+    group: usize,
+}
+
+impl Convs {
+    fn new(shape: &DecoderShape, set: InstructionSet) -> Self {
+        let group = shape.first().group();
+        Self { first: Conv::new(shape.first(), group, set), second: Conv::new(shape.second(), group, set), group }
+    }
+
+    /// Floats of a sample's module output, hidden map and target.
+    fn sizes(&self) -> [usize; 3] {
+        let (first, second) = (self.first.shape, self.second.shape);
+        [first.out_size(), first.in_size(), second.in_size()]
+    }
+}
+
+fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
+    &numbers[images.start * size..images.end * size]
+}
+
+impl Decoder<'_> {
+    /// Losses with the statistics of the batch.
+    pub fn train(&self, set: InstructionSet, input: &[f32], target: &[f32], images: usize) -> (Vec<f32>, Saved) {
+        let convs = Convs::new(&self.shape, set);
+        let [in_size, hidden_size, target_size] = convs.sizes();
+        let images = Images::new(images, convs.group);
+        let channels = self.shape.hidden;
+        let weights = convs.first.pack_transposed(self.first);
+        let mut hidden = Scratch::take(images.count * hidden_size);
+        let mut moments = Scratch::take(images.count * 2 * channels);
+        over_images(images, [&mut hidden, &mut moments], 0, |images, [u, moments], _| {
+            convs.first.transposed(of(input, &images, in_size), &weights, Some(self.first_bias), u);
+            batch_norm::moments(set, u, hidden_size, channels, moments);
+        });
+        let statistics = Statistics::combine(&moments, hidden_size / channels, channels);
+        let affine = Affine::new(self.gamma, self.beta, &statistics);
+        let weights = convs.second.pack_transposed(self.second);
+        let mut errors = Scratch::take(images.count * target_size);
+        let mut losses = vec![0.0; images.count];
+        over_images(images, [&mut errors, &mut losses], 0, |images, [z, losses], _| {
+            let u = of(&hidden, &images, hidden_size);
+            let mut v = Scratch::take(u.len());
+            set.run(Activate { affine: &affine, u, v: &mut v });
+            convs.second.transposed(&v, &weights, Some(self.second_bias), z);
+            errors_and_losses(set, z, of(target, &images, target_size), losses);
+        });
+        (losses, Saved { hidden, errors, statistics })
+    }
+
+    /// The way back from [`Decoder::train`], with a gradient for each sample's loss.
+    pub fn backward(
+        &self,
+        set: InstructionSet,
+        input: &[f32],
+        saved: &Saved,
+        gradient: &[f32],
+        wanted: Wanted,
+    ) -> Gradients {
+        let convs = Convs::new(&self.shape, set);
+        let [in_size, hidden_size, target_size] = convs.sizes();
+        let images = Images::new(gradient.len(), convs.group);
+        let DecoderShape { hidden: channels, outputs, .. } = self.shape;
+        let Saved { hidden, errors, statistics } = saved;
+        let affine = Affine::new(self.gamma, self.beta, statistics);
+
+        // Down to the hidden map, with the sums for batch norm's way back.
+        let weights = convs.second.pack(self.second);
+        let zeros = vec![0.0; channels];
+        let mut dv = Scratch::take(images.count * hidden_size);
+        let size = self.second.len();
+        let sums = over_images(images, [&mut dv], size + outputs + 2 * channels, |images, [dv], sums| {
+            let u = of(hidden, &images, hidden_size);
+            let mut dz = Scratch::take(images.len() * target_size);
+            scale_errors(&gradient[images.clone()], of(errors, &images, target_size), &mut dz);
+            let (second, sums) = sums.split_at_mut(size);
+            let (bias, sums) = sums.split_at_mut(outputs);
+            if wanted.parameters {
+                let mut v = Scratch::take(u.len());
+                set.run(Activate { affine: &affine, u, v: &mut v });
+                convs.second.add_weight_gradient(&dz, &v, second);
+                batch_norm::add_pixels(set, &dz, bias);
+            }
+            convs.second.forward(&dz, &weights, &zeros, dv);
+            set.run(MaskAndSum { affine: &affine, mean: &statistics.mean, u, dv, sums });
+        });
+        let (second, sums) = sums.split_at(size);
+        let (second_bias, sums) = sums.split_at(outputs);
+        let back = Backward::new(&affine, statistics, sums, images.count * hidden_size / channels);
+
+        // Through batch norm and the first deconvolution.
+        let weights = wanted.input.then(|| convs.first.pack(self.first));
+        let zeros = vec![0.0; self.shape.inputs];
+        let mut into = vec![0.0; if wanted.input { images.count * in_size } else { 0 }];
+        let first = if wanted.parameters { self.first.len() } else { 0 };
+        let first = over_images(images, [&mut into], first, |images, [into], first| {
+            let mut du = Scratch::take(images.len() * hidden_size);
+            let (u, dv) = (of(hidden, &images, hidden_size), of(&dv, &images, hidden_size));
+            set.run(ThroughNorm { back: &back, u, dv, du: &mut du });
+            if wanted.parameters {
+                convs.first.add_weight_gradient(&du, of(input, &images, in_size), first);
+            }
+            if let Some(weights) = &weights {
+                convs.first.forward(&du, weights, &zeros, into);
+            }
+        });
+        match wanted.parameters {
+            true => Gradients {
+                input: into,
+                first: convs.first.unpack_gradient(&first),
+                second: convs.second.unpack_gradient(second),
+                second_bias: second_bias.to_vec(),
+                gamma: back.gamma,
+                beta: back.beta,
+            },
+            false => Gradients { input: into, ..Gradients::default() },
+        }
+    }
+}
+
+/// Turns `z` of some samples into derivatives of their losses, and gives the losses.
+fn errors_and_losses(set: InstructionSet, z: &mut [f32], target: &[f32], losses: &mut [f32]) {
+    let size = (z.len() / losses.len().max(1)).max(1);
+    for ((z, target), loss) in z.chunks_exact_mut(size).zip(target.chunks_exact(size)).zip(losses) {
+        *loss = sigmoid::error(set, z, target);
+    }
+}
+
+/// The derivative of the whole by `z`: each sample's, times the gradient of its loss.
+fn scale_errors(gradient: &[f32], errors: &[f32], dz: &mut [f32]) {
+    let size = (errors.len() / gradient.len().max(1)).max(1);
+    for ((errors, dz), gradient) in errors.chunks_exact(size).zip(dz.chunks_exact_mut(size)).zip(gradient) {
+        dz.iter_mut().zip(errors).for_each(|(dz, error)| *dz = gradient * error);
+    }
+}
+
+/// `v = relu(scale u + shift)`.
+struct Activate<'a> {
+    affine: &'a Affine,
+    u: &'a [f32],
+    v: &'a mut [f32],
+}
+
+impl WithSimd for Activate<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Affine { scale, shift } = self.affine;
+        let channels = scale.len();
+        for (v, u) in self.v.chunks_exact_mut(channels).zip(self.u.chunks_exact(channels)) {
+            for (((v, u), scale), shift) in v.iter_mut().zip(u).zip(scale).zip(shift) {
+                *v = relu(scale * u + shift);
+            }
+        }
+    }
+}
+
+/// Where ReLU gave zero, `dv` becomes zero; adds per channel the sums of `dv` and of `dv (u - mean)`.
+struct MaskAndSum<'a> {
+    affine: &'a Affine,
+    mean: &'a [f32],
+    u: &'a [f32],
+    dv: &'a mut [f32],
+    sums: &'a mut [f32],
+}
+
+impl WithSimd for MaskAndSum<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let channels = self.mean.len();
+        let (scale, shift) = (&self.affine.scale[..channels], &self.affine.shift[..channels]);
+        let (beta, gamma) = self.sums.split_at_mut(channels);
+        for (dv, u) in self.dv.chunks_exact_mut(channels).zip(self.u.chunks_exact(channels)) {
+            let gamma = &mut gamma[..channels];
+            for k in 0..channels {
+                let masked = if scale[k] * u[k] + shift[k] <= 0.0 { 0.0 } else { dv[k] };
+                dv[k] = masked;
+                beta[k] += masked;
+                gamma[k] += masked * (u[k] - self.mean[k]);
+            }
+        }
+    }
+}
+
+/// `du = scale dv + constant - slope u`.
+struct ThroughNorm<'a> {
+    back: &'a Backward,
+    u: &'a [f32],
+    dv: &'a [f32],
+    du: &'a mut [f32],
+}
+
+impl WithSimd for ThroughNorm<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let channels = self.back.scale.len();
+        let (scale, slope) = (&self.back.scale[..channels], &self.back.slope[..channels]);
+        let constant = &self.back.constant[..channels];
+        let pixels = self.u.chunks_exact(channels).zip(self.dv.chunks_exact(channels));
+        for ((u, dv), du) in pixels.zip(self.du.chunks_exact_mut(channels)) {
+            for k in 0..channels {
+                du[k] = scale[k] * dv[k] + constant[k] - slope[k] * u[k];
+            }
+        }
+    }
+}
+
+/// Frozen decoders of the same shape that share their target, packed once.
+#[derive(Debug)]
+pub struct FrozenDecoder {
+    shape: DecoderShape,
+    set: InstructionSet,
+    modules: Vec<Folded>,
+}
+
+/// A decoder with batch norm folded into its first deconvolution.
+#[derive(Debug)]
+struct Folded {
+    first: Vec<f32>,
+    first_bias: Vec<f32>,
+    second: Vec<f32>,
+    second_bias: Vec<f32>,
+    packed: [Packed; 2],
+    /// For the way down; needed in projection phases only.
+    down: OnceLock<[Packed; 2]>,
+}
+
+impl FrozenDecoder {
+    /// From decoders of one shape with their running statistics.
+    pub fn new(shape: DecoderShape, set: InstructionSet, decoders: &[(Decoder<'_>, Statistics)]) -> Self {
+        let convs = Convs::new(&shape, set);
+        let fold = |(decoder, statistics): &(Decoder<'_>, Statistics)| {
+            let affine = Affine::new(decoder.gamma, decoder.beta, statistics);
+            let mut first = decoder.first.to_vec();
+            // `[input, hidden, row, column]`
+            for (at, taps) in first.chunks_exact_mut(4).enumerate() {
+                taps.iter_mut().for_each(|weight| *weight *= affine.scale[at % shape.hidden]);
+            }
+            let bias = decoder.first_bias.iter().zip(&affine.scale).zip(&affine.shift);
+            Folded {
+                packed: [convs.first.pack_transposed(&first), convs.second.pack_transposed(decoder.second)],
+                first,
+                first_bias: bias.map(|((bias, scale), shift)| bias * scale + shift).collect(),
+                second: decoder.second.to_vec(),
+                second_bias: decoder.second_bias.to_vec(),
+                down: OnceLock::new(),
+            }
+        };
+        Self { shape, set, modules: decoders.iter().map(fold).collect() }
+    }
+
+    /// How many modules there are.
+    pub fn modules(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Losses, module by module, from the outputs of all modules; and derivatives by `z` if `keep`.
+    pub fn losses(
+        &self,
+        side: [usize; 2],
+        inputs: &[f32],
+        target: &[f32],
+        images: usize,
+        keep: bool,
+    ) -> (Vec<f32>, Scratch) {
+        let set = self.set;
+        let convs = Convs::new(&DecoderShape { side, ..self.shape }, set);
+        let [in_size, hidden_size, target_size] = convs.sizes();
+        let count = self.modules.len() * images;
+        let all = Images { count, group: convs.group, per_module: images };
+        let mut losses = vec![0.0; count];
+        let mut errors = Scratch::take(if keep { count * target_size } else { 0 });
+        over_images(all, [&mut losses, &mut errors], 0, |at, [losses, errors], _| {
+            let module = &self.modules[at.start / images];
+            let start = at.start % images;
+            let mut v = Scratch::take(at.len() * hidden_size);
+            module.hidden(&convs, of(inputs, &at, in_size), &mut v);
+            let mut own = Scratch::take(if keep { 0 } else { at.len() * target_size });
+            let z = if keep { errors } else { &mut own[..] };
+            convs.second.transposed(&v, &module.packed[1], Some(&module.second_bias), z);
+            errors_and_losses(set, z, of(target, &(start..start + at.len()), target_size), losses);
+        });
+        (losses, errors)
+    }
+
+    /// Gradients of all modules' outputs, from those of all losses.
+    pub fn backward(&self, side: [usize; 2], inputs: &[f32], errors: &[f32], gradient: &[f32]) -> Vec<f32> {
+        let convs = Convs::new(&DecoderShape { side, ..self.shape }, self.set);
+        let [in_size, hidden_size, target_size] = convs.sizes();
+        let images = gradient.len() / self.modules.len().max(1);
+        let all = Images { count: gradient.len(), group: convs.group, per_module: images };
+        let (hidden_zeros, zeros) = (vec![0.0; self.shape.hidden], vec![0.0; self.shape.inputs]);
+        let mut into = vec![0.0; gradient.len() * in_size];
+        over_images(all, [&mut into], 0, |at, [into], _| {
+            let module = &self.modules[at.start / images];
+            let down = module.down.get_or_init(|| [convs.first.pack(&module.first), convs.second.pack(&module.second)]);
+            let mut dz = Scratch::take(at.len() * target_size);
+            scale_errors(&gradient[at.clone()], of(errors, &at, target_size), &mut dz);
+            let mut v = Scratch::take(at.len() * hidden_size);
+            module.hidden(&convs, of(inputs, &at, in_size), &mut v);
+            let mut dv = Scratch::take(v.len());
+            convs.second.forward(&dz, &down[1], &hidden_zeros, &mut dv);
+            dv.iter_mut().zip(v.iter()).for_each(|(dv, &v)| *dv = if v <= 0.0 { 0.0 } else { *dv });
+            convs.first.forward(&dv, &down[0], &zeros, into);
+        });
+        into
+    }
+}
+
+impl Folded {
+    /// `v = relu(u)`, batch norm being in the weights.
+    fn hidden(&self, convs: &Convs, input: &[f32], v: &mut [f32]) {
+        convs.first.transposed(input, &self.packed[0], Some(&self.first_bias), v);
+        v.iter_mut().for_each(|value| *value = relu(*value));
+    }
+}

@@ -1,0 +1,176 @@
+//! The kernels as operations of burn: a trait on backends whose default is made of burn's own operations, and our own
+//! implementation for the CPU backend `Flex` ([`flex`]), with ways back written by hand for its autodiff ([`autodiff`]).
+//!
+//! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs of
+//! several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
+//! next of our operations takes it without a copy.
+
+mod autodiff;
+mod flex;
+
+use std::sync::{Arc, OnceLock};
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, ExtensionType, backend_extension};
+
+use crate::reference;
+use crate::{decoder, functional};
+
+/// Which way an operation is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Path {
+    /// By our kernels where there are some for the backend.
+    #[default]
+    Fast,
+    /// By burn's own operations.
+    Plain,
+}
+
+/// Parameters of a functional block.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct FunctionalTensors<B: Backend> {
+    /// `[output, input, row, column]`.
+    pub weight: FloatTensor<B>,
+    /// `[output]`.
+    pub bias: FloatTensor<B>,
+    /// Scale of the batch norm, `[output]`.
+    pub gamma: FloatTensor<B>,
+    /// Shift of the batch norm, `[output]`.
+    pub beta: FloatTensor<B>,
+}
+
+/// Parameters of several frozen functional blocks: those of [`FunctionalTensors`] with a first axis for the module.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct FrozenFunctionalTensors<B: Backend> {
+    /// `[module, output, input, row, column]`.
+    pub weight: FloatTensor<B>,
+    /// `[module, output]`.
+    pub bias: FloatTensor<B>,
+    /// `[module, output]`.
+    pub gamma: FloatTensor<B>,
+    /// `[module, output]`.
+    pub beta: FloatTensor<B>,
+    /// Running mean, `[module, output]`.
+    pub mean: FloatTensor<B>,
+    /// Running variance, `[module, output]`.
+    pub variance: FloatTensor<B>,
+}
+
+/// Parameters of a decoder.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct DecoderTensors<B: Backend> {
+    /// Weights of the first deconvolution, `[input, hidden, 2, 2]`.
+    pub first: FloatTensor<B>,
+    /// `[hidden]`.
+    pub first_bias: FloatTensor<B>,
+    /// Scale of the batch norm, `[hidden]`.
+    pub gamma: FloatTensor<B>,
+    /// Shift of the batch norm, `[hidden]`.
+    pub beta: FloatTensor<B>,
+    /// Weights of the second deconvolution, `[hidden, output, row, column]`.
+    pub second: FloatTensor<B>,
+    /// `[output]`.
+    pub second_bias: FloatTensor<B>,
+}
+
+/// Parameters of several frozen decoders: those of [`DecoderTensors`] with a first axis for the module.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct FrozenDecoderTensors<B: Backend> {
+    /// `[module, input, hidden, 2, 2]`.
+    pub first: FloatTensor<B>,
+    /// `[module, hidden]`.
+    pub first_bias: FloatTensor<B>,
+    /// `[module, hidden]`.
+    pub gamma: FloatTensor<B>,
+    /// `[module, hidden]`.
+    pub beta: FloatTensor<B>,
+    /// Running mean, `[module, hidden]`.
+    pub mean: FloatTensor<B>,
+    /// Running variance, `[module, hidden]`.
+    pub variance: FloatTensor<B>,
+    /// `[module, hidden, output, row, column]`.
+    pub second: FloatTensor<B>,
+    /// `[module, output]`.
+    pub second_bias: FloatTensor<B>,
+}
+
+/// What a block gives in training: its result, and the statistics of the batch for the running averages.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct TrainedTensors<B: Backend> {
+    /// The block's output, or the decoder's losses.
+    pub output: FloatTensor<B>,
+    /// Mean of each channel over the batch; carries no gradient.
+    pub mean: FloatTensor<B>,
+    /// Biased variance of each channel; carries no gradient.
+    pub variance: FloatTensor<B>,
+}
+
+/// Place for what our kernels make of frozen parameters, once; other backends leave it empty.
+pub type Packed<T> = Arc<OnceLock<T>>;
+
+/// Fused operations. A backend without an implementation of its own uses burn's operations.
+#[backend_extension(Flex, Autodiff)]
+pub trait Kernels: Backend {
+    /// Convolution, batch norm with the statistics of the batch, ReLU, 2x2 max-pool.
+    fn functional_train(
+        input: FloatTensor<Self>,
+        #[extension_type] parameters: FunctionalTensors<Self>,
+        padding: usize,
+        path: Path,
+    ) -> TrainedTensors<Self> {
+        let _ = path;
+        reference::functional_train::<Self>(input, parameters, padding)
+    }
+
+    /// The same for frozen modules that share an input. Their parameters get no gradient, the input does.
+    fn functional_frozen(
+        input: FloatTensor<Self>,
+        #[extension_type] parameters: FrozenFunctionalTensors<Self>,
+        packed: Packed<functional::FrozenFunctional>,
+        padding: usize,
+        path: Path,
+    ) -> FloatTensor<Self> {
+        let _ = (packed, path);
+        reference::functional_frozen::<Self>(input, parameters, padding)
+    }
+
+    /// A decoder's losses, one for each sample, against a target that gets no gradient.
+    fn decoder_train(
+        input: FloatTensor<Self>,
+        target: FloatTensor<Self>,
+        #[extension_type] parameters: DecoderTensors<Self>,
+        path: Path,
+    ) -> TrainedTensors<Self> {
+        let _ = path;
+        reference::decoder_train::<Self>(input, target, parameters)
+    }
+
+    /// The same for frozen decoders, one for each module of `inputs`: losses `[module, image]`.
+    fn decoder_frozen(
+        inputs: FloatTensor<Self>,
+        target: FloatTensor<Self>,
+        #[extension_type] parameters: FrozenDecoderTensors<Self>,
+        packed: Packed<decoder::FrozenDecoder>,
+        path: Path,
+    ) -> FloatTensor<Self> {
+        let _ = (packed, path);
+        reference::decoder_frozen::<Self>(inputs, target, parameters)
+    }
+
+    /// `sum over modules of weights[module, image] outputs[module, image]`.
+    fn weighted_sum(outputs: FloatTensor<Self>, weights: FloatTensor<Self>, path: Path) -> FloatTensor<Self> {
+        let _ = path;
+        reference::weighted_sum::<Self>(outputs, weights)
+    }
+
+    /// The same with one more module, `last`, that has no module axis.
+    fn weighted_sum_with(
+        outputs: FloatTensor<Self>,
+        last: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        path: Path,
+    ) -> FloatTensor<Self> {
+        let _ = path;
+        reference::weighted_sum_with::<Self>(outputs, last, weights)
+    }
+}

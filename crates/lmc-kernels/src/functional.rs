@@ -1,0 +1,235 @@
+//! The functional block: convolution, batch norm, ReLU and 2x2 max-pool as one operation, forward and backward.
+//!
+//! Everything is channels-last. A module that is trained uses the statistics of the batch and keeps its convolution
+//! for the way back; the way back starts from the pooled gradient. Frozen modules, of which many share an input,
+//! have their batch norm folded into their weights; rows and columns that the pool drops are not computed, and at most
+//! the winners of the pools are kept.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::batch_norm::{self, Affine, Backward, Statistics};
+use crate::conv::{Conv, ConvShape, Packed};
+use crate::instruction_set::InstructionSet;
+use crate::pool::{self, PoolShape};
+use crate::scratch::Scratch;
+use crate::threads::{Images, over_images};
+
+/// Parameters of a block. Weights are `[output, input, row, column]`, as burn and PyTorch keep them.
+#[derive(Clone, Copy, Debug)]
+pub struct Functional<'a> {
+    /// Sizes of the convolution.
+    pub shape: ConvShape,
+    /// Weights of the convolution.
+    pub weight: &'a [f32],
+    /// Its bias.
+    pub bias: &'a [f32],
+    /// Scale of the batch norm.
+    pub gamma: &'a [f32],
+    /// Shift of the batch norm.
+    pub beta: &'a [f32],
+}
+
+/// What a training step keeps of the forward pass.
+#[derive(Debug)]
+pub struct Saved {
+    convolved: Scratch,
+    /// Statistics of the batch.
+    pub statistics: Statistics,
+}
+
+/// Which gradients are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// That of the input: not at the first layer.
+    pub input: bool,
+    /// Those of the parameters.
+    pub parameters: bool,
+}
+
+/// Gradients; those that were not asked for are empty.
+///
+/// There is none of the bias: batch norm takes every constant out again, so it is zero.
+#[derive(Clone, Debug, Default)]
+pub struct Gradients {
+    /// With respect to the input.
+    pub input: Vec<f32>,
+    /// With respect to the weights.
+    pub weight: Vec<f32>,
+    /// With respect to the scale.
+    pub gamma: Vec<f32>,
+    /// With respect to the shift.
+    pub beta: Vec<f32>,
+}
+
+fn pool_shape(shape: &ConvShape) -> PoolShape {
+    PoolShape { height: shape.out_height, width: shape.out_width, channels: shape.outputs }
+}
+
+/// The floats of some images.
+fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
+    &numbers[images.start * size..images.end * size]
+}
+
+impl Functional<'_> {
+    /// With the statistics of the batch.
+    pub fn train(&self, set: InstructionSet, input: &[f32], images: usize) -> (Vec<f32>, Saved) {
+        let shape = self.shape;
+        let images = Images::new(images, shape.group());
+        let conv = Conv::new(shape, images.group, set);
+        let weights = conv.pack(self.weight);
+        let pool = pool_shape(&shape);
+        let mut convolved = Scratch::take(images.count * shape.out_size());
+        let mut moments = Scratch::take(images.count * 2 * shape.outputs);
+        over_images(images, [&mut convolved, &mut moments], 0, |images, [y, moments], _| {
+            conv.forward(of(input, &images, shape.in_size()), &weights, self.bias, y);
+            batch_norm::moments(set, y, shape.out_size(), shape.outputs, moments);
+        });
+        let statistics = Statistics::combine(&moments, shape.out_height * shape.out_width, shape.outputs);
+        let affine = Affine::new(self.gamma, self.beta, &statistics);
+        let mut out = vec![0.0; images.count * pool.pooled_size()];
+        over_images(images, [&mut out], 0, |images, [out], _| {
+            pool::pool(set, pool, &affine, of(&convolved, &images, shape.out_size()), out);
+        });
+        (out, Saved { convolved, statistics })
+    }
+
+    /// The way back from [`Functional::train`].
+    pub fn backward(
+        &self,
+        set: InstructionSet,
+        input: &[f32],
+        images: usize,
+        saved: &Saved,
+        gradient: &[f32],
+        wanted: Wanted,
+    ) -> Gradients {
+        let shape = self.shape;
+        let images = Images::new(images, shape.group());
+        let pool = pool_shape(&shape);
+        let Saved { convolved, statistics } = saved;
+        let affine = Affine::new(self.gamma, self.beta, statistics);
+        let sums = over_images(images, [], 2 * shape.outputs, |images, [], sums| {
+            let (y, gradient) = (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
+            pool::add_sums(set, pool, &affine, &statistics.mean, y, gradient, sums);
+        });
+        let back = Backward::new(&affine, statistics, &sums, images.count * shape.out_height * shape.out_width);
+
+        let conv = Conv::new(shape, images.group, set);
+        let weights = wanted.input.then(|| conv.pack_transposed(self.weight));
+        let zeros = vec![0.0; shape.inputs];
+        let mut into = vec![0.0; if wanted.input { images.count * shape.in_size() } else { 0 }];
+        let sums = if wanted.parameters { shape.weights() } else { 0 };
+        let sums = over_images(images, [&mut into], sums, |images, [into], sums| {
+            let (y, gradient) = (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
+            let mut dy = Scratch::take(y.len());
+            pool::spread(set, pool, &affine, &back, y, gradient, &mut dy);
+            if wanted.parameters {
+                conv.add_weight_gradient(of(input, &images, shape.in_size()), &dy, sums);
+            }
+            if let Some(weights) = &weights {
+                conv.transposed(&dy, weights, Some(&zeros), into);
+            }
+        });
+        match wanted.parameters {
+            true => Gradients {
+                input: into,
+                weight: conv.unpack_gradient(&sums),
+                gamma: back.gamma,
+                beta: back.beta,
+            },
+            false => Gradients { input: into, ..Gradients::default() },
+        }
+    }
+}
+
+/// Frozen blocks of the same shape that share their input, packed once.
+#[derive(Debug)]
+pub struct FrozenFunctional {
+    shape: ConvShape,
+    set: InstructionSet,
+    modules: Vec<Folded>,
+}
+
+/// A module with batch norm folded into its weights.
+#[derive(Debug)]
+struct Folded {
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    forward: Packed,
+    /// Only modules above a free one ever send a gradient down.
+    transposed: OnceLock<Packed>,
+}
+
+impl FrozenFunctional {
+    /// From blocks of one shape with their running statistics.
+    pub fn new(shape: ConvShape, set: InstructionSet, blocks: &[(Functional<'_>, Statistics)]) -> Self {
+        let conv = Conv::new(shape, 1, set);
+        let fold = |(block, statistics): &(Functional<'_>, Statistics)| {
+            let affine = Affine::new(block.gamma, block.beta, statistics);
+            let mut weight = block.weight.to_vec();
+            let per_output = (weight.len() / shape.outputs.max(1)).max(1);
+            for (weights, scale) in weight.chunks_exact_mut(per_output).zip(&affine.scale) {
+                weights.iter_mut().for_each(|weight| *weight *= scale);
+            }
+            let bias = block.bias.iter().zip(&affine.scale).zip(&affine.shift);
+            let bias = bias.map(|((bias, scale), shift)| bias * scale + shift).collect();
+            Folded { forward: conv.pack(&weight), bias, weight, transposed: OnceLock::new() }
+        };
+        Self { shape, set, modules: blocks.iter().map(fold).collect() }
+    }
+
+    /// How many modules there are.
+    pub fn modules(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Rows and columns of the outputs for images of a size.
+    pub fn pooled(&self, image: [usize; 2]) -> [usize; 2] {
+        let shape = self.shape.at(image);
+        [shape.out_height / 2, shape.out_width / 2]
+    }
+
+    /// Outputs, module by module, and the winners of their pools if `keep`.
+    pub fn forward(&self, image: [usize; 2], input: &[f32], images: usize, keep: bool) -> (Vec<f32>, Scratch) {
+        let (shape, set) = (self.shape.at(image).even(), self.set);
+        let pool = pool_shape(&shape);
+        let group = shape.group();
+        let conv = Conv::new(shape, group, set);
+        let count = self.modules.len() * images;
+        let all = Images { count, group, per_module: images };
+        let mut out = vec![0.0; count * pool.pooled_size()];
+        let mut winners = Scratch::take(if keep { out.len() } else { 0 });
+        over_images(all, [&mut out, &mut winners], 0, |at, [out, winners], _| {
+            let module = &self.modules[at.start / images];
+            let start = at.start % images;
+            let mut y = Scratch::take(at.len() * shape.out_size());
+            let input = of(input, &(start..start + at.len()), shape.in_size());
+            conv.forward(input, &module.forward, &module.bias, &mut y);
+            pool::pool_frozen(set, pool, &y, out, keep.then_some(winners));
+        });
+        (out, winners)
+    }
+
+    /// Gradient of the shared input, from those of all outputs.
+    pub fn backward(&self, image: [usize; 2], images: usize, winners: &[f32], gradient: &[f32]) -> Vec<f32> {
+        let (shape, set) = (self.shape.at(image).even(), self.set);
+        let pool = pool_shape(&shape);
+        let group = shape.group();
+        let conv = Conv::new(shape, group, set);
+        let zeros = vec![0.0; shape.inputs];
+        let mut into = vec![0.0; images * shape.in_size()];
+        over_images(Images::new(images, group), [&mut into], 0, |at, [into], _| {
+            let mut dy = Scratch::take(at.len() * shape.out_size());
+            for (number, module) in self.modules.iter().enumerate() {
+                let place = number * images + at.start..number * images + at.end;
+                let (winners, gradient) =
+                    (of(winners, &place, pool.pooled_size()), of(gradient, &place, pool.pooled_size()));
+                pool::unpool_frozen(set, pool, winners, gradient, &mut dy);
+                let weights = module.transposed.get_or_init(|| conv.pack_transposed(&module.weight));
+                conv.transposed(&dy, weights, (number == 0).then_some(&zeros), into);
+            }
+        });
+        into
+    }
+}

@@ -1,0 +1,44 @@
+//! Fused CPU kernels for LMC's modules, as an extension of burn.
+//!
+//! A training step of the paper's network is convolutions on small maps with wasteful padding, each followed by batch
+//! norm, ReLU and a 2x2 max-pool, and decoders that undo them. burn computes these one by one, each a pass over
+//! memory. Here each block is one operation with a way back written by hand:
+//!
+//! - [`functional_train`] and [`FrozenFunctionals`]: the functional part of a module, and of many frozen modules that
+//!   share an input;
+//! - [`decoder_train`] and [`FrozenDecoders`]: the structural part, from a module's output to a loss for each sample;
+//! - [`weighted_sum`]: a layer's output.
+//!
+//! From the outside in:
+//!
+//! 1. [`operations`]: the operations on burn's tensors, with their shapes checked;
+//! 2. [`extension`]: the operations on burn's backends. CPU tensors go to our kernels, all others to [`mod@reference`],
+//!    the same out of burn's own operations; [`Path`] asks for one or the other;
+//! 3. [`functional`], [`decoder`], [`mod@weighted_sum`]: the blocks on plain numbers, channels-last, forward and back;
+//! 4. [`conv`], [`batch_norm`], [`pool`], [`sigmoid`]: what blocks are made of;
+//! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
+//!    results that do not depend on their number; [`scratch`]: memory that is used again.
+//!
+//! [`workloads`] are the networks that `cargo bench` and `lmc bench` measure.
+
+pub mod batch_norm;
+pub mod conv;
+pub mod decoder;
+pub mod extension;
+pub mod functional;
+pub mod instruction_set;
+pub mod operations;
+pub mod pool;
+pub mod reference;
+pub mod scratch;
+pub mod sigmoid;
+pub mod threads;
+pub mod tile;
+pub mod weighted_sum;
+pub mod workloads;
+
+pub use extension::Path;
+pub use operations::{
+    BatchStatistics, DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters, RunningStatistics,
+    ShapeError, Trained, decoder_train, functional_train, weighted_sum,
+};

@@ -1,0 +1,303 @@
+//! Batch norm's line, ReLU and 2x2 max-pool in one pass, and the way back.
+//!
+//! A pool that is not positive sends no gradient; otherwise the first of its largest pixels gets all of it, as in burn
+//! and PyTorch.
+
+use pulp::{Simd, WithSimd};
+
+use crate::batch_norm::{Affine, Backward};
+use crate::instruction_set::InstructionSet;
+
+/// Sizes of what is pooled.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolShape {
+    /// Rows before pooling.
+    pub height: usize,
+    /// Columns before pooling.
+    pub width: usize,
+    /// Channels.
+    pub channels: usize,
+}
+
+impl PoolShape {
+    /// Floats of an image before pooling.
+    pub fn size(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    /// Floats of a pooled image.
+    pub fn pooled_size(&self) -> usize {
+        (self.height / 2) * (self.width / 2) * self.channels
+    }
+
+    /// Where the four pixels of a pool start, row by row.
+    #[inline(always)]
+    fn corners(&self, pool: usize) -> [usize; 4] {
+        let stride = self.width * self.channels;
+        let width = self.width / 2;
+        let corner = 2 * (pool / width) * stride + 2 * (pool % width) * self.channels;
+        [corner, corner + self.channels, corner + stride, corner + stride + self.channels]
+    }
+
+    #[inline(always)]
+    fn window<'a>(&self, image: &'a [f32], pool: usize) -> [&'a [f32]; 4] {
+        self.corners(pool).map(|corner| &image[corner..corner + self.channels])
+    }
+
+    #[inline(always)]
+    fn window_mut<'a>(&self, image: &'a mut [f32], pool: usize) -> [&'a mut [f32]; 4] {
+        let channels = self.channels;
+        let corners = self.corners(pool);
+        let (upper, lower) = image.split_at_mut(corners[2]);
+        let (first, second) = upper[corners[0]..corners[0] + 2 * channels].split_at_mut(channels);
+        let (third, fourth) = lower[..2 * channels].split_at_mut(channels);
+        [first, second, third, fourth]
+    }
+
+    /// Where pixels start that no pool covers.
+    fn left_over(self) -> impl Iterator<Item = usize> {
+        let (rows, columns) = (self.height / 2 * 2, self.width / 2 * 2);
+        let last_column = (0..rows).flat_map(move |row| (columns..self.width).map(move |column| (row, column)));
+        let last_row = (rows..self.height).flat_map(move |row| (0..self.width).map(move |column| (row, column)));
+        last_column.chain(last_row).map(move |(row, column)| (row * self.width + column) * self.channels)
+    }
+}
+
+/// The larger one, or NaN if one of them is.
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if a > b || a.is_nan() { a } else { b }
+}
+
+/// ReLU; NaN stays NaN.
+#[inline(always)]
+pub fn relu(value: f32) -> f32 {
+    if value <= 0.0 { 0.0 } else { value }
+}
+
+/// `out = maxpool(relu(scale y + shift))` for some images.
+pub fn pool(set: InstructionSet, shape: PoolShape, affine: &Affine, y: &[f32], out: &mut [f32]) {
+    struct Pool<'a>(PoolShape, &'a Affine, &'a [f32], &'a mut [f32]);
+    impl WithSimd for Pool<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(shape, affine, y, out) = self;
+            let channels = shape.channels;
+            let (scale, shift) = (&affine.scale[..channels], &affine.shift[..channels]);
+            for (pool, out) in out.chunks_exact_mut(channels).enumerate() {
+                let [a, b, c, d] = shape.window(y, pool);
+                for k in 0..channels {
+                    let [a, b, c, d] = [a[k], b[k], c[k], d[k]].map(|y| scale[k] * y + shift[k]);
+                    out[k] = relu(larger(larger(a, b), larger(c, d)));
+                }
+            }
+        }
+    }
+    for (y, out) in y.chunks_exact(shape.size()).zip(out.chunks_exact_mut(shape.pooled_size())) {
+        set.run(Pool(shape, affine, y, out));
+    }
+}
+
+/// Winner of a pool that is not positive.
+const NOBODY: f32 = 4.0;
+
+/// `out = maxpool(relu(y))` for some images, with the number of each pool's winner if they are asked for.
+pub fn pool_frozen(set: InstructionSet, shape: PoolShape, y: &[f32], out: &mut [f32], winners: Option<&mut [f32]>) {
+    struct Pool<'a, const KEEP: bool>(PoolShape, &'a [f32], &'a mut [f32], &'a mut [f32]);
+    impl<const KEEP: bool> WithSimd for Pool<'_, KEEP> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(shape, y, out, winners) = self;
+            let channels = shape.channels;
+            let mut winners = winners.chunks_exact_mut(channels);
+            for (pool, out) in out.chunks_exact_mut(channels).enumerate() {
+                let [a, b, c, d] = shape.window(y, pool);
+                let winners = if KEEP { winners.next().unwrap_or_default() } else { &mut [] };
+                for k in 0..channels {
+                    let (upper, lower) = (larger(a[k], b[k]), larger(c[k], d[k]));
+                    out[k] = relu(larger(upper, lower));
+                    if KEEP {
+                        let upper_winner = if b[k] > a[k] { 1.0 } else { 0.0 };
+                        let lower_winner = if d[k] > c[k] { 3.0 } else { 2.0 };
+                        let winner = if lower > upper { lower_winner } else { upper_winner };
+                        winners[k] = if out[k] == 0.0 { NOBODY } else { winner };
+                    }
+                }
+            }
+        }
+    }
+    let images = y.chunks_exact(shape.size()).zip(out.chunks_exact_mut(shape.pooled_size()));
+    match winners {
+        Some(winners) => {
+            for ((y, out), winners) in images.zip(winners.chunks_exact_mut(shape.pooled_size())) {
+                set.run(Pool::<true>(shape, y, out, winners));
+            }
+        }
+        None => images.for_each(|(y, out)| set.run(Pool::<false>(shape, y, out, &mut []))),
+    }
+}
+
+/// The way back from [`pool_frozen`]: `dy` is the gradient at the winners and zero elsewhere.
+pub fn unpool_frozen(set: InstructionSet, shape: PoolShape, winners: &[f32], gradient: &[f32], dy: &mut [f32]) {
+    struct Unpool<'a>(PoolShape, &'a [f32], &'a [f32], &'a mut [f32]);
+    impl WithSimd for Unpool<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(shape, winners, gradient, dy) = self;
+            let channels = shape.channels;
+            let pools = winners.chunks_exact(channels).zip(gradient.chunks_exact(channels));
+            for (pool, (winners, gradient)) in pools.enumerate() {
+                for (number, dy) in shape.window_mut(dy, pool).into_iter().enumerate() {
+                    for ((dy, &winner), &gradient) in dy.iter_mut().zip(winners).zip(gradient) {
+                        *dy = if winner == number as f32 { gradient } else { 0.0 };
+                    }
+                }
+            }
+        }
+    }
+    let size = shape.pooled_size();
+    let images = winners.chunks_exact(size).zip(gradient.chunks_exact(size));
+    for ((winners, gradient), dy) in images.zip(dy.chunks_exact_mut(shape.size())) {
+        set.run(Unpool(shape, winners, gradient, dy));
+    }
+}
+
+/// Adds to `sums` what batch norm's way back needs: per channel the sum of `dz`, then that of `dz (y - mean)`.
+pub fn add_sums(
+    set: InstructionSet,
+    shape: PoolShape,
+    affine: &Affine,
+    mean: &[f32],
+    y: &[f32],
+    gradient: &[f32],
+    sums: &mut [f32],
+) {
+    struct Sums<'a>(PoolShape, &'a Affine, &'a [f32], &'a [f32], &'a [f32], &'a mut [f32]);
+    impl WithSimd for Sums<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(shape, affine, mean, y, gradient, sums) = self;
+            let channels = shape.channels;
+            let (scale, shift, mean) = (&affine.scale[..channels], &affine.shift[..channels], &mean[..channels]);
+            let (beta, gamma) = sums.split_at_mut(channels);
+            for (pool, gradient) in gradient.chunks_exact(channels).enumerate() {
+                let [a, b, c, d] = shape.window(y, pool);
+                let gamma = &mut gamma[..channels];
+                for k in 0..channels {
+                    let (mut y, mut value) = (a[k], scale[k] * a[k] + shift[k]);
+                    for other in [b[k], c[k], d[k]] {
+                        let candidate = scale[k] * other + shift[k];
+                        y = if candidate > value { other } else { y };
+                        value = if candidate > value { candidate } else { value };
+                    }
+                    let dz = if value > 0.0 { gradient[k] } else { 0.0 };
+                    beta[k] += dz;
+                    gamma[k] += dz * (y - mean[k]);
+                }
+            }
+        }
+    }
+    for (y, gradient) in y.chunks_exact(shape.size()).zip(gradient.chunks_exact(shape.pooled_size())) {
+        set.run(Sums(shape, affine, mean, y, gradient, sums));
+    }
+}
+
+/// The way back through pool, ReLU and batch norm: `dy`, dense, for some images.
+pub fn spread(
+    set: InstructionSet,
+    shape: PoolShape,
+    affine: &Affine,
+    back: &Backward,
+    y: &[f32],
+    gradient: &[f32],
+    dy: &mut [f32],
+) {
+    struct Spread<'a>(PoolShape, &'a Affine, &'a Backward, &'a [f32], &'a [f32], &'a mut [f32]);
+    impl WithSimd for Spread<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(shape, affine, back, y, gradient, dy) = self;
+            let channels = shape.channels;
+            let (scale, shift) = (&affine.scale[..channels], &affine.shift[..channels]);
+            let (outer, slope) = (&back.scale[..channels], &back.slope[..channels]);
+            let constant = &back.constant[..channels];
+            for (pool, gradient) in gradient.chunks_exact(channels).enumerate() {
+                let [a, b, c, d] = shape.window(y, pool);
+                let [to_a, to_b, to_c, to_d] = shape.window_mut(dy, pool);
+                for k in 0..channels {
+                    let y = [a[k], b[k], c[k], d[k]];
+                    let z = y.map(|y| scale[k] * y + shift[k]);
+                    let larger = |a: f32, b: f32| if a > b { a } else { b };
+                    let largest = larger(larger(z[0], z[1]), larger(z[2], z[3]));
+                    let rest = y.map(|y| constant[k] - slope[k] * y);
+                    let left = if largest > 0.0 { outer[k] * gradient[k] } else { 0.0 };
+                    to_a[k] = rest[0] + if z[0] == largest { left } else { 0.0 };
+                    let left = if z[0] == largest { 0.0 } else { left };
+                    to_b[k] = rest[1] + if z[1] == largest { left } else { 0.0 };
+                    let left = if z[1] == largest { 0.0 } else { left };
+                    to_c[k] = rest[2] + if z[2] == largest { left } else { 0.0 };
+                    let left = if z[2] == largest { 0.0 } else { left };
+                    to_d[k] = rest[3] + left;
+                }
+            }
+            for start in shape.left_over() {
+                let (y, dy) = (&y[start..start + channels], &mut dy[start..start + channels]);
+                for k in 0..channels {
+                    dy[k] = constant[k] - slope[k] * y[k];
+                }
+            }
+        }
+    }
+    let images = y.chunks_exact(shape.size()).zip(gradient.chunks_exact(shape.pooled_size()));
+    for ((y, gradient), dy) in images.zip(dy.chunks_exact_mut(shape.size())) {
+        set.run(Spread(shape, affine, back, y, gradient, dy));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: PoolShape = PoolShape { height: 3, width: 3, channels: 1 };
+    #[rustfmt::skip]
+    const IMAGE: [f32; 9] = [
+        1.0, 3.0, 9.0,
+        3.0, 2.0, 9.0,
+        9.0, 9.0, 9.0,
+    ];
+
+    #[test]
+    fn the_largest_wins_the_first_of_equals_gets_the_gradient_and_the_rest_is_dropped() {
+        let (mut out, mut winners, mut dy) = ([0.0], [0.0], [0.0; 9]);
+        let set = InstructionSet::best();
+        pool_frozen(set, SHAPE, &IMAGE, &mut out, Some(&mut winners));
+        assert_eq!((out, winners), ([3.0], [1.0]));
+        unpool_frozen(set, SHAPE, &winners, &[5.0], &mut dy);
+        assert_eq!(dy[..5], [0.0, 5.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_pool_that_is_not_positive_sends_nothing() {
+        let (mut out, mut winners) = ([1.0], [0.0]);
+        pool_frozen(InstructionSet::best(), SHAPE, &[-1.0; 9], &mut out, Some(&mut winners));
+        assert_eq!((out, winners), ([0.0], [NOBODY]));
+    }
+
+    #[test]
+    fn nan_stays_nan_wherever_it_is() {
+        for at in [0, 1, 3, 4] {
+            let mut image = IMAGE;
+            image[at] = f32::NAN;
+            let (mut frozen, mut trained) = ([0.0], [0.0]);
+            pool_frozen(InstructionSet::best(), SHAPE, &image, &mut frozen, None);
+            let identity = Affine { scale: vec![1.0], shift: vec![0.0] };
+            pool(InstructionSet::best(), SHAPE, &identity, &image, &mut trained);
+            assert!(frozen[0].is_nan() && trained[0].is_nan(), "at {at}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Memory that is used again in the next step.
+//!
+//! A training step fills the same few dozen buffers of some megabytes each time. Taken from the system they would
+//! be page-faulted in and zeroed anew every time, which costs more than some of the computations in them.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
+
+/// Buffers that nobody uses at the moment.
+static FREE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
+
+/// How many buffers are kept.
+const KEPT: usize = 96;
+
+/// Floats with arbitrary (but initialised) content; the memory goes back to the pile when it is dropped.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    memory: Vec<f32>,
+    length: usize,
+}
+
+impl Scratch {
+    /// `length` floats of arbitrary content.
+    pub fn take(length: usize) -> Self {
+        if length == 0 {
+            return Self::default();
+        }
+        let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Neither too small nor so large that a big computation later has to go to the system.
+        let fits = |memory: &Vec<f32>| (length..=2 * length).contains(&memory.len());
+        let found = free.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, memory)| memory.len());
+        let memory = found.map(|(at, _)| at).map(|at| free.swap_remove(at));
+        drop(free);
+        Self { memory: memory.unwrap_or_else(|| vec![0.0; length]), length }
+    }
+
+    /// `length` zeros.
+    pub fn zeros(length: usize) -> Self {
+        let mut scratch = Self::take(length);
+        scratch.fill(0.0);
+        scratch
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.memory.is_empty() {
+            return;
+        }
+        let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if free.len() >= KEPT {
+            free.remove(0);
+        }
+        free.push(std::mem::take(&mut self.memory));
+    }
+}
+
+impl Deref for Scratch {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.memory[..self.length]
+    }
+}
+
+impl DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.memory[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_back_and_has_the_length_that_was_asked_for() {
+        let lengths = [7001, 7000, 6999, 0];
+        for length in lengths {
+            let mut scratch = Scratch::take(length);
+            assert_eq!(scratch.len(), length);
+            scratch.fill(1.0);
+        }
+        assert!(Scratch::zeros(7000).iter().all(|&value| value == 0.0));
+    }
+}
