@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
 //! 70 a bug of ours.
 
+mod bench;
 mod data;
 mod output;
 mod streams;
@@ -22,7 +23,8 @@ use lmc_streams::{Catalog, DataDirs, Error};
 #[command(after_help = "Examples:
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
-  lmc data list                                  data sets: known, and on this machine")]
+  lmc data list                                  data sets: known, and on this machine
+  lmc bench                                      how fast this machine trains")]
 struct Cli {
     /// Folder with data sets; searched before $LMC_DATA, ../shared/data and the platform's data folder.
     #[arg(long, global = true, value_name = "DIR")]
@@ -40,11 +42,13 @@ enum Verb {
     /// Streams of tasks: list, show.
     #[command(subcommand)]
     Streams(streams::Verb),
+    Bench(bench::Bench),
 }
 
 impl Cli {
     fn run(self) -> Result<()> {
         match self.verb {
+            Verb::Bench(bench) => bench::run(&bench),
             Verb::Data(verb) => data::run(verb, self.data_dir.as_deref()),
             Verb::Streams(verb) => {
                 let catalog = Catalog::new(DataDirs::search(self.data_dir.as_deref())?);

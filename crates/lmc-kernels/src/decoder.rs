@@ -85,10 +85,10 @@ pub struct Saved {
 }
 
 /// Gradients; those that were not asked for are empty. The first bias has none: batch norm takes it out again.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Gradients {
     /// With respect to the module's output.
-    pub input: Vec<f32>,
+    pub input: Scratch,
     /// With respect to the weights of the first deconvolution.
     pub first: Vec<f32>,
     /// With respect to the scale.
@@ -197,7 +197,7 @@ impl Decoder<'_> {
         // Through batch norm and the first deconvolution.
         let weights = wanted.input.then(|| convs.first.pack(self.first));
         let zeros = vec![0.0; self.shape.inputs];
-        let mut into = vec![0.0; if wanted.input { images.count * in_size } else { 0 }];
+        let mut into = Scratch::take(if wanted.input { images.count * in_size } else { 0 });
         let first = if wanted.parameters { self.first.len() } else { 0 };
         let first = over_images(images, [&mut into], first, |images, [into], first| {
             let mut du = Scratch::take(images.len() * hidden_size);
@@ -392,13 +392,13 @@ impl FrozenDecoder {
     }
 
     /// Gradients of all modules' outputs, from those of all losses.
-    pub fn backward(&self, side: [usize; 2], inputs: &[f32], errors: &[f32], gradient: &[f32]) -> Vec<f32> {
+    pub fn backward(&self, side: [usize; 2], inputs: &[f32], errors: &[f32], gradient: &[f32]) -> Scratch {
         let convs = Convs::new(&DecoderShape { side, ..self.shape }, self.set);
         let [in_size, hidden_size, target_size] = convs.sizes();
         let images = gradient.len() / self.modules.len().max(1);
         let all = Images { count: gradient.len(), group: convs.group, per_module: images };
         let (hidden_zeros, zeros) = (vec![0.0; self.shape.hidden], vec![0.0; self.shape.inputs]);
-        let mut into = vec![0.0; gradient.len() * in_size];
+        let mut into = Scratch::take(gradient.len() * in_size);
         over_images(all, [&mut into], 0, |at, [into], _| {
             let module = &self.modules[at.start / images];
             let down = module.down.get_or_init(|| [convs.first.pack(&module.first), convs.second.pack(&module.second)]);

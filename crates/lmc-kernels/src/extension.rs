@@ -7,6 +7,9 @@
 
 mod autodiff;
 mod flex;
+#[cfg(feature = "wgpu")]
+mod gpu;
+mod recycled;
 
 use std::sync::{Arc, OnceLock};
 
@@ -109,7 +112,7 @@ pub struct TrainedTensors<B: Backend> {
 pub type Packed<T> = Arc<OnceLock<T>>;
 
 /// Fused operations. A backend without an implementation of its own uses burn's operations.
-#[backend_extension(Flex, Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "wgpu"), Autodiff)]
 pub trait Kernels: Backend {
     /// Convolution, batch norm with the statistics of the batch, ReLU, 2x2 max-pool.
     fn functional_train(

@@ -50,10 +50,10 @@ pub struct Wanted {
 /// Gradients; those that were not asked for are empty.
 ///
 /// There is none of the bias: batch norm takes every constant out again, so it is zero.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Gradients {
     /// With respect to the input.
-    pub input: Vec<f32>,
+    pub input: Scratch,
     /// With respect to the weights.
     pub weight: Vec<f32>,
     /// With respect to the scale.
@@ -73,7 +73,7 @@ fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
 
 impl Functional<'_> {
     /// With the statistics of the batch.
-    pub fn train(&self, set: InstructionSet, input: &[f32], images: usize) -> (Vec<f32>, Saved) {
+    pub fn train(&self, set: InstructionSet, input: &[f32], images: usize) -> (Scratch, Saved) {
         let shape = self.shape;
         let images = Images::new(images, shape.group());
         let conv = Conv::new(shape, images.group, set);
@@ -87,7 +87,7 @@ impl Functional<'_> {
         });
         let statistics = Statistics::combine(&moments, shape.out_height * shape.out_width, shape.outputs);
         let affine = Affine::new(self.gamma, self.beta, &statistics);
-        let mut out = vec![0.0; images.count * pool.pooled_size()];
+        let mut out = Scratch::take(images.count * pool.pooled_size());
         over_images(images, [&mut out], 0, |images, [out], _| {
             pool::pool(set, pool, &affine, of(&convolved, &images, shape.out_size()), out);
         });
@@ -118,7 +118,7 @@ impl Functional<'_> {
         let conv = Conv::new(shape, images.group, set);
         let weights = wanted.input.then(|| conv.pack_transposed(self.weight));
         let zeros = vec![0.0; shape.inputs];
-        let mut into = vec![0.0; if wanted.input { images.count * shape.in_size() } else { 0 }];
+        let mut into = Scratch::take(if wanted.input { images.count * shape.in_size() } else { 0 });
         let sums = if wanted.parameters { shape.weights() } else { 0 };
         let sums = over_images(images, [&mut into], sums, |images, [into], sums| {
             let (y, gradient) = (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
@@ -191,14 +191,14 @@ impl FrozenFunctional {
     }
 
     /// Outputs, module by module, and the winners of their pools if `keep`.
-    pub fn forward(&self, image: [usize; 2], input: &[f32], images: usize, keep: bool) -> (Vec<f32>, Scratch) {
+    pub fn forward(&self, image: [usize; 2], input: &[f32], images: usize, keep: bool) -> (Scratch, Scratch) {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
         let group = shape.group();
         let conv = Conv::new(shape, group, set);
         let count = self.modules.len() * images;
         let all = Images { count, group, per_module: images };
-        let mut out = vec![0.0; count * pool.pooled_size()];
+        let mut out = Scratch::take(count * pool.pooled_size());
         let mut winners = Scratch::take(if keep { out.len() } else { 0 });
         over_images(all, [&mut out, &mut winners], 0, |at, [out, winners], _| {
             let module = &self.modules[at.start / images];
@@ -212,13 +212,13 @@ impl FrozenFunctional {
     }
 
     /// Gradient of the shared input, from those of all outputs.
-    pub fn backward(&self, image: [usize; 2], images: usize, winners: &[f32], gradient: &[f32]) -> Vec<f32> {
+    pub fn backward(&self, image: [usize; 2], images: usize, winners: &[f32], gradient: &[f32]) -> Scratch {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
         let group = shape.group();
         let conv = Conv::new(shape, group, set);
         let zeros = vec![0.0; shape.inputs];
-        let mut into = vec![0.0; images * shape.in_size()];
+        let mut into = Scratch::take(images * shape.in_size());
         over_images(Images::new(images, group), [&mut into], 0, |at, [into], _| {
             let mut dy = Scratch::take(at.len() * shape.out_size());
             for (number, module) in self.modules.iter().enumerate() {

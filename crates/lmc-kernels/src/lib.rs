@@ -19,7 +19,7 @@
 //! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
 //!    results that do not depend on their number; [`scratch`]: memory that is used again.
 //!
-//! [`workloads`] are the networks that `cargo bench` and `lmc bench` measure.
+//! [`workloads`] are the networks that `cargo bench` and `lmc bench` [`measure`].
 
 pub mod batch_norm;
 pub mod conv;
@@ -27,6 +27,7 @@ pub mod decoder;
 pub mod extension;
 pub mod functional;
 pub mod instruction_set;
+pub mod measure;
 pub mod operations;
 pub mod pool;
 pub mod reference;

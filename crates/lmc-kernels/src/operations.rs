@@ -46,10 +46,14 @@ impl Check {
         ShapeError { operation: self.operation, problem, tensors: self.tensors.join(", ") }
     }
 
-    /// Our kernels compute with 32-bit floats.
-    fn floats(&self) -> Result<()> {
-        let other = self.types.iter().find(|&&kind| kind != DType::F32);
-        self.that(other.is_none(), || format!("32-bit floats are needed, not {:?}", other.unwrap_or(&DType::F32)))
+    /// Our kernels compute with 32-bit floats; burn's operations take others too, but all of one type.
+    fn floats(&self, path: Path) -> Result<()> {
+        let first = if path == Path::Fast { Some(&DType::F32) } else { self.types.first() };
+        let other = self.types.iter().find(|&kind| Some(kind) != first);
+        self.that(other.is_none(), || {
+            let name = |kind: Option<&DType>| kind.map_or_else(String::new, |kind| format!("{kind:?}"));
+            format!("numbers of type {} are needed, not {}", name(first), name(other))
+        })
     }
 
     fn not_empty(&self, images: usize) -> Result<()> {
@@ -113,10 +117,10 @@ pub struct FunctionalParameters {
 }
 
 impl FunctionalParameters {
-    fn check(&self, check: Check, input: &Tensor<4>, padding: usize) -> Result<()> {
+    fn check(&self, check: Check, input: &Tensor<4>, padding: usize, path: Path) -> Result<()> {
         let check = check.given("input", input).given("weight", &self.weight).given("bias", &self.bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta);
-        check.floats()?;
+        check.floats(path)?;
         let [images, inputs, height, width] = input.dims();
         let [outputs, from, kernel, other] = self.weight.dims();
         check.not_empty(images)?;
@@ -138,7 +142,7 @@ pub fn functional_train(
     padding: usize,
     path: Path,
 ) -> Result<Trained<4>> {
-    parameters.check(Check::new("functional block"), &input, padding)?;
+    parameters.check(Check::new("functional block"), &input, padding, path)?;
     let [images, _, height, width] = input.dims();
     let [_, _, kernel, _] = parameters.weight.dims();
     let count = images * (height + 2 * padding + 1 - kernel) * (width + 2 * padding + 1 - kernel);
@@ -185,7 +189,7 @@ impl FrozenFunctionals {
             let check = check.given("weight", &module.weight).given("bias", &module.bias).given("gamma", &module.gamma);
             let check = check.given("beta", &module.beta).given("mean", &statistics.mean);
             let check = check.given("variance", &statistics.variance);
-            check.floats()?;
+            check.floats(Path::Plain)?;
             let same = module.weight.dims() == first.weight.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
             let vectors =
@@ -206,7 +210,7 @@ impl FrozenFunctionals {
 
     /// Outputs of all modules, `[module, image, output, row, column]`.
     pub fn forward(&self, input: Tensor<4>, path: Path) -> Result<Tensor<5>> {
-        self.first.check(Check::new("frozen functional blocks"), &input, self.padding)?;
+        self.first.check(Check::new("frozen functional blocks"), &input, self.padding, path)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         Ok(Tensor::from_dispatch(Dispatch::functional_frozen(
             input.into_dispatch(),
@@ -237,11 +241,11 @@ pub struct DecoderParameters {
 
 impl DecoderParameters {
     /// `input` is a module's output, `[image, channel, row, column]`.
-    fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>) -> Result<()> {
+    fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, path: Path) -> Result<()> {
         let check = check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta).given("second", &self.second);
         let check = check.given("second bias", &self.second_bias);
-        check.floats()?;
+        check.floats(path)?;
         let [images, channels, height, width] = input;
         let [inputs, hidden, rows, columns] = self.first.dims();
         let [from, outputs, kernel, other] = self.second.dims();
@@ -273,7 +277,7 @@ pub fn decoder_train(
     parameters: &DecoderParameters,
     path: Path,
 ) -> Result<Trained<1>> {
-    parameters.check(Check::new("decoder").given("input", &input), input.dims(), &target)?;
+    parameters.check(Check::new("decoder").given("input", &input), input.dims(), &target, path)?;
     let [images, _, height, width] = input.dims();
     let count = images * (2 * height - 4) * (2 * width - 4);
     let DecoderParameters { first, first_bias, gamma, beta, second, second_bias } = parameters.clone();
@@ -315,7 +319,7 @@ impl FrozenDecoders {
         for (number, (module, statistics)) in modules.iter().enumerate() {
             let check = Check::new("frozen decoders").given("first", &module.first).given("second", &module.second);
             let check = check.given("mean", &statistics.mean).given("variance", &statistics.variance);
-            check.floats()?;
+            check.floats(Path::Plain)?;
             let same = module.first.dims() == first.first.dims() && module.second.dims() == first.second.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
             let vectors =
@@ -343,7 +347,7 @@ impl FrozenDecoders {
         let check = Check::new("frozen decoders").given("outputs", &outputs);
         let own = self.modules;
         check.that(modules == own, || format!("there are {own} decoders and outputs of {modules} modules"))?;
-        self.first.check(check, [images, channels, height, width], &target)?;
+        self.first.check(check, [images, channels, height, width], &target, path)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         let target = target.detach().into_dispatch();
         Ok(Tensor::from_dispatch(Dispatch::decoder_frozen(outputs.into_dispatch(), target, tensors, packed, path)))
@@ -360,7 +364,7 @@ pub fn weighted_sum(outputs: Tensor<5>, last: Option<Tensor<4>>, weights: Tensor
         let same = last.dims() == [images, channels, height, width];
         check.that(same, || "the last module's output has another shape than the others'".into())?;
     }
-    check.floats()?;
+    check.floats(path)?;
     check.not_empty(images)?;
     let all = modules + usize::from(last.is_some());
     check.that(weights.dims() == [all, images], || format!("the weights of {all} modules are [{all}, {images}]"))?;

@@ -9,8 +9,9 @@ use std::sync::Mutex;
 /// Buffers that nobody uses at the moment.
 static FREE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
-/// How many buffers are kept.
-const KEPT: usize = 96;
+/// How many floats are kept at most, a quarter of a gigabyte, and in how many buffers.
+const KEPT: usize = 64 << 20;
+const KEPT_BUFFERS: usize = 128;
 
 /// Floats with arbitrary (but initialised) content; the memory goes back to the pile when it is dropped.
 #[derive(Debug, Default)]
@@ -29,9 +30,16 @@ impl Scratch {
         // Neither too small nor so large that a big computation later has to go to the system.
         let fits = |memory: &Vec<f32>| (length..=2 * length).contains(&memory.len());
         let found = free.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, memory)| memory.len());
-        let memory = found.map(|(at, _)| at).map(|at| free.swap_remove(at));
+        let memory = found.map(|(at, _)| at).map(|at| free.remove(at));
         drop(free);
         Self { memory: memory.unwrap_or_else(|| vec![0.0; length]), length }
+    }
+
+    /// Copies of some floats.
+    pub fn copy(from: &[f32]) -> Self {
+        let mut scratch = Self::take(from.len());
+        scratch.copy_from_slice(from);
+        scratch
     }
 
     /// `length` zeros.
@@ -48,10 +56,15 @@ impl Drop for Scratch {
             return;
         }
         let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if free.len() >= KEPT {
-            free.remove(0);
-        }
         free.push(std::mem::take(&mut self.memory));
+        // The oldest go first: they are of sizes that are no longer asked for.
+        let mut kept: usize = free.iter().map(Vec::len).sum();
+        let mut gone = 0;
+        while kept > KEPT || free.len() - gone > KEPT_BUFFERS {
+            kept -= free[gone].len();
+            gone += 1;
+        }
+        free.drain(..gone);
     }
 }
 

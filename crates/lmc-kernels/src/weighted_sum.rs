@@ -3,12 +3,13 @@
 use pulp::{Simd, WithSimd};
 
 use crate::instruction_set::InstructionSet;
+use crate::scratch::Scratch;
 use crate::threads::{Images, over_images};
 
 /// `out[image] = sum over modules of weights[module][image] modules[module][image]`.
-pub fn weighted_sum(set: InstructionSet, modules: &[&[f32]], weights: &[f32], images: usize) -> Vec<f32> {
+pub fn weighted_sum(set: InstructionSet, modules: &[&[f32]], weights: &[f32], images: usize) -> Scratch {
     let size = modules.first().map_or(0, |module| module.len() / images.max(1));
-    let mut out = vec![0.0; images * size];
+    let mut out = Scratch::zeros(images * size);
     over_images(Images::new(images, 1), [&mut out], 0, |at, [out], _| {
         for (module, outputs) in modules.iter().enumerate() {
             let from = &outputs[at.start * size..at.end * size];
@@ -19,9 +20,9 @@ pub fn weighted_sum(set: InstructionSet, modules: &[&[f32]], weights: &[f32], im
 }
 
 /// Gradients of all modules' outputs: `weights[module][image] gradient[image]`.
-pub fn outputs_gradient(set: InstructionSet, weights: &[f32], gradient: &[f32], images: usize) -> Vec<f32> {
+pub fn outputs_gradient(set: InstructionSet, weights: &[f32], gradient: &[f32], images: usize) -> Scratch {
     let size = gradient.len() / images.max(1);
-    let mut out = vec![0.0; weights.len() * size];
+    let mut out = Scratch::zeros(weights.len() * size);
     over_images(Images::new(weights.len(), 1), [&mut out], 0, |at, [out], _| {
         let image = at.start % images;
         set.run(AddScaled { from: &gradient[image * size..][..size], factor: weights[at.start], to: out });
@@ -67,9 +68,9 @@ mod tests {
         // Two modules, two images of two numbers.
         let modules: [&[f32]; 2] = [&[1.0, 2.0, 3.0, 4.0], &[10.0, 20.0, 30.0, 40.0]];
         let weights = [1.0, 0.5, 0.0, 2.0];
-        assert_eq!(weighted_sum(set, &modules, &weights, 2), [1.0, 2.0, 61.5, 82.0]);
+        assert_eq!(weighted_sum(set, &modules, &weights, 2)[..], [1.0, 2.0, 61.5, 82.0]);
         let gradient = [1.0, 0.0, 1.0, 1.0];
-        assert_eq!(outputs_gradient(set, &weights, &gradient, 2), [1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 2.0, 2.0]);
+        assert_eq!(outputs_gradient(set, &weights, &gradient, 2)[..], [1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 2.0, 2.0]);
         assert_eq!(weights_gradient(&modules, &gradient, 2), [1.0, 7.0, 10.0, 70.0]);
     }
 }

@@ -14,7 +14,8 @@ use burn::nn::{Linear, LinearConfig};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softmax;
-use burn::tensor::{Device, Distribution, Int, Tensor};
+pub use burn::tensor::Device;
+use burn::tensor::{Distribution, Int, Tensor};
 
 use crate::conv::ConvShape;
 use crate::decoder::DecoderShape;
@@ -227,10 +228,10 @@ pub struct Training {
 }
 
 impl Training {
-    /// A network with random parameters and a random batch.
-    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64) -> Result<Self> {
-        let device = Device::flex().autodiff();
+    /// A network with random parameters and a random batch, on a device without autodiff.
+    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64, device: &Device) -> Result<Self> {
         device.seed(seed);
+        let device = device.clone().autodiff();
         let module = |layer: usize| LocalModule::new(layer, workload.decoders, &device);
         let frozen = |layer: usize| {
             let modules: Vec<_> = (1..workload.modules).map(|_| module(layer)).collect();
@@ -315,18 +316,17 @@ pub struct Inference {
 
 impl Inference {
     /// A network with random parameters and a random batch.
-    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64) -> Result<Self> {
-        let device = Device::flex();
+    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64, device: &Device) -> Result<Self> {
         device.seed(seed);
         let layer = |layer: usize| {
-            let module = |_| LocalModule::new(layer, workload.decoders, &device);
-            FrozenLayer::new(&(0..workload.modules).map(module).collect::<Vec<_>>(), &device)
+            let module = |_| LocalModule::new(layer, workload.decoders, device);
+            FrozenLayer::new(&(0..workload.modules).map(module).collect::<Vec<_>>(), device)
         };
         Ok(Self {
             layers: (0..SIDES.len()).map(layer).collect::<Result<_>>()?,
-            head: LinearConfig::new(CHANNELS * 9, CLASSES).init(&device),
-            images: Tensor::random([batch, 3, 32, 32], Distribution::Uniform(0.0, 1.0), &device),
-            device,
+            head: LinearConfig::new(CHANNELS * 9, CLASSES).init(device),
+            images: Tensor::random([batch, 3, 32, 32], Distribution::Uniform(0.0, 1.0), device),
+            device: device.clone(),
             path,
         })
     }

@@ -3,7 +3,7 @@
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
-use burn::tensor::TensorData;
+use burn::tensor::{DType, TensorData};
 
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path, TrainedTensors,
@@ -30,13 +30,18 @@ pub fn channels_last(tensor: &Primitive) -> Primitive {
 }
 
 /// A tensor of images over channels-last numbers, `[image, row, column, channel]`.
-pub fn images(numbers: Vec<f32>, shape: [usize; 4]) -> Primitive {
-    Flex::float_permute(tensor(numbers, shape), &[0, 3, 1, 2])
+pub fn images(numbers: Scratch, shape: [usize; 4]) -> Primitive {
+    Flex::float_permute(recycled(numbers, shape), &[0, 3, 1, 2])
 }
 
 /// The same for the images of several modules.
-pub fn module_images(numbers: Vec<f32>, shape: [usize; 5]) -> Primitive {
-    Flex::float_permute(tensor(numbers, shape), &[0, 1, 4, 2, 3])
+pub fn module_images(numbers: Scratch, shape: [usize; 5]) -> Primitive {
+    Flex::float_permute(recycled(numbers, shape), &[0, 1, 4, 2, 3])
+}
+
+/// A tensor whose memory is used again when it is dropped.
+fn recycled<const D: usize>(numbers: Scratch, shape: [usize; D]) -> Primitive {
+    Primitive::from_data(TensorData::from_bytes(numbers.into_bytes(), shape, DType::F32))
 }
 
 /// A tensor over numbers in logical order.

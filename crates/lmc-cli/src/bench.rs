@@ -1,0 +1,174 @@
+//! `lmc bench`: what this machine can do.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use lmc_kernels::Path;
+use lmc_kernels::instruction_set::InstructionSet;
+use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
+use lmc_kernels::workloads::Device;
+use lmc_streams::Error;
+use serde::Serialize;
+
+use crate::output;
+
+/// How long a training step and a forward pass take on this machine.
+///
+/// Workloads, all with images of 3x32x32: w1, a network of four modules; w2, with the decoders that score them; w3, six
+/// modules in each layer of which five are frozen; w3s, with all their decoders, as in continual learning; single, one
+/// image through w2. GFLOP/s count useful work: multiplications with padding do not.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc bench                      all workloads, about half a minute
+  lmc bench --threads 1 --json   for scripts
+  lmc bench --only w2 --plain    one workload, and burn's own operations for comparison")]
+pub struct Bench {
+    /// Threads; all cores if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Only these workloads, by commas: w1, w2, w3, w3s, single.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(value_parser = ["w1", "w2", "w3", "w3s", "single"])]
+    only: Vec<String>,
+    /// Measured time for each workload and mode.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    seconds: f64,
+    /// Measure burn's own operations too (takes some ten times as long a step).
+    #[arg(long)]
+    plain: bool,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value_t)]
+    device: Where,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Where {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A graphics card; needs a build with `--features wgpu`.
+    Gpu,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds between 0 and 600".into()),
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    threads: usize,
+    instruction_set: &'static str,
+    matrix_multiply_gflops: f64,
+    results: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    workload: &'static str,
+    mode: &'static str,
+    images: usize,
+    ms: f64,
+    gflops: f64,
+    share_of_matrix_multiply: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_memory_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain_ms: Option<f64>,
+}
+
+pub fn run(bench: &Bench) -> Result<()> {
+    let cases = chosen(&bench.only);
+    let device = device(bench.device)?;
+    let threads = usize::from(bench.threads.unwrap_or(0));
+    // One pool for our kernels and for burn; a number of threads may be too large for the machine to start.
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    let bar = output::spinner("measuring matrix multiply".into());
+    let peak = matrix_multiply_peak(&device);
+    let mut results = Vec::new();
+    for case in &cases {
+        bar.set_message(format!("measuring {} {}", case.name, case.mode.name()));
+        results.push(measure(case, bench, &device, peak)?);
+    }
+    bar.finish_and_clear();
+    let report = Report {
+        threads: rayon::current_num_threads(),
+        instruction_set: InstructionSet::best().name(),
+        matrix_multiply_gflops: peak,
+        results,
+    };
+    if bench.json { output::print_json(&report) } else { output::print(&table(&report)) }
+}
+
+fn chosen(only: &[String]) -> Vec<Case> {
+    cases().into_iter().filter(|case| only.is_empty() || only.iter().any(|name| name == case.name)).collect()
+}
+
+#[cfg(feature = "wgpu")]
+fn device(place: Where) -> Result<Device> {
+    Ok(match place {
+        Where::Cpu => Device::flex(),
+        Where::Gpu => Device::wgpu(Default::default()),
+    })
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn device(place: Where) -> Result<Device> {
+    match place {
+        Where::Cpu => Ok(Device::flex()),
+        Where::Gpu => bail!(Error::setting(
+            "--device gpu",
+            "this lmc was built for the processor only",
+            "build it with `cargo build --release --features wgpu`",
+        )),
+    }
+}
+
+fn measure(case: &Case, bench: &Bench, device: &Device, peak: f64) -> Result<Row> {
+    let fast = case.measure(Path::Fast, device, bench.seconds)?;
+    let plain = if bench.plain { Some(case.measure(Path::Plain, device, bench.seconds)?.ms) } else { None };
+    Ok(Row {
+        workload: case.name,
+        mode: case.mode.name(),
+        images: case.batch,
+        ms: fast.ms,
+        gflops: fast.gflops,
+        share_of_matrix_multiply: fast.gflops / peak,
+        peak_memory_bytes: fast.memory,
+        plain_ms: plain,
+    })
+}
+
+fn table(report: &Report) -> String {
+    let plain = report.results.iter().any(|row| row.plain_ms.is_some());
+    let mut titles = vec!["workload", "mode", "images", "ms", "GFLOP/s", "of peak", "memory"];
+    if plain {
+        titles.extend(["burn ms", "faster"]);
+    }
+    let row = |row: &Row| {
+        let memory = row.peak_memory_bytes.map_or("unknown".into(), |bytes| format!("{} MB", bytes / 1_000_000));
+        let mut cells = vec![
+            row.workload.to_owned(),
+            row.mode.to_owned(),
+            row.images.to_string(),
+            format!("{:.2}", row.ms),
+            format!("{:.0}", row.gflops),
+            format!("{:.0} %", 100.0 * row.share_of_matrix_multiply),
+            memory,
+        ];
+        if let Some(ms) = row.plain_ms {
+            cells.extend([format!("{ms:.1}"), format!("{:.1}x", ms / row.ms)]);
+        }
+        cells
+    };
+    let right = &titles[2..];
+    let table = output::table(&titles, right, report.results.iter().map(row).collect());
+    format!(
+        "{}, {} threads; matrix multiply {:.0} GFLOP/s is the peak\n\n{table}",
+        report.instruction_set, report.threads, report.matrix_multiply_gflops
+    )
+}

@@ -1,0 +1,147 @@
+//! How fast the workloads run on a machine.
+
+use std::time::Instant;
+
+use burn::tensor::{Device, Distribution, Tensor};
+
+use crate::Path;
+use crate::operations::Result;
+use crate::workloads::{Inference, Training, WORKLOADS, Workload};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A training step.
+    Train,
+    /// A forward pass with all modules frozen.
+    Forward,
+}
+
+impl Mode {
+    /// `train` or `forward`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Forward => "forward",
+        }
+    }
+}
+
+/// A workload in a mode, with a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Name to show.
+    pub name: &'static str,
+    /// The network.
+    pub workload: Workload,
+    /// What is measured.
+    pub mode: Mode,
+    /// Images.
+    pub batch: usize,
+}
+
+/// All workloads with 64 images, training and forward, and one single image through `w2`.
+pub fn cases() -> Vec<Case> {
+    let both = |workload: Workload| {
+        [Mode::Train, Mode::Forward].map(|mode| Case { name: workload.name, workload, mode, batch: 64 })
+    };
+    let single = Case { name: "single", workload: WORKLOADS[1], mode: Mode::Forward, batch: 1 };
+    WORKLOADS.into_iter().flat_map(both).chain([single]).collect()
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Median milliseconds.
+    pub ms: f64,
+    /// Useful work: thousand million floating-point operations per second.
+    pub gflops: f64,
+    /// Most memory of the process while it ran, in bytes, where the system tells.
+    pub memory: Option<u64>,
+}
+
+impl Case {
+    /// Runs it for about this many seconds, and at least three times.
+    pub fn measure(&self, path: Path, device: &Device, seconds: f64) -> Result<Figures> {
+        forget_peak_memory();
+        let times = match self.mode {
+            Mode::Train => {
+                let mut training = Training::new(self.workload, self.batch, path, 1, device)?;
+                // Reading the loss waits until the device is done.
+                times(seconds, || Ok(drop(training.step()?.into_data())))?
+            }
+            Mode::Forward => {
+                let inference = Inference::new(self.workload, self.batch, path, 1, device)?;
+                times(seconds, || Ok(drop(inference.forward()?.into_data())))?
+            }
+        };
+        let operations = match self.mode {
+            Mode::Train => self.workload.train_operations(self.batch),
+            Mode::Forward => self.workload.forward_operations(self.batch),
+        };
+        let ms = median(times);
+        Ok(Figures { ms, gflops: operations / ms / 1e6, memory: peak_memory() })
+    }
+}
+
+/// This machine's matrix multiply: the best of several products of 1024x1024 matrices, in GFLOP/s.
+pub fn matrix_multiply_peak(device: &Device) -> f64 {
+    const SIDE: usize = 1024;
+    let matrix = || Tensor::<2>::random([SIDE, SIDE], Distribution::Uniform(-1.0, 1.0), device);
+    let (a, b) = (matrix(), matrix());
+    let mut best = f64::INFINITY;
+    for _ in 0..20 {
+        let start = Instant::now();
+        drop(a.clone().matmul(b.clone()).into_data());
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    2.0 * (SIDE * SIDE * SIDE) as f64 / best / 1e9
+}
+
+/// Milliseconds of each run, after two that do not count.
+fn times(seconds: f64, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+    run()?;
+    run()?;
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while times.len() < 3 || begin.elapsed().as_secs_f64() < seconds {
+        let start = Instant::now();
+        run()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(times)
+}
+
+/// The middle one of at least one time.
+pub fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Linux keeps a process's peak and starts anew when asked; elsewhere nothing happens.
+fn forget_peak_memory() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_three() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn a_single_image_is_measured() {
+        let single = cases().into_iter().find(|case| case.name == "single").unwrap();
+        let figures = single.measure(Path::Fast, &Device::flex(), 0.0).unwrap();
+        assert!(figures.ms > 0.0 && figures.gflops > 0.0);
+    }
+}

@@ -1,0 +1,151 @@
+//! The fast functional block equals the one made of burn's operations, forward and in every gradient.
+#![allow(clippy::unwrap_used)]
+
+mod comparison;
+
+use burn::tensor::Tensor;
+use comparison::{clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional};
+use lmc_kernels::{FrozenFunctionals, FunctionalParameters, Path, functional_train};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    images: usize,
+    inputs: usize,
+    outputs: usize,
+    height: usize,
+    width: usize,
+    kernel: usize,
+    padding: usize,
+    seed: u64,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let channels = prop_oneof![Just(1_usize), Just(3), Just(5), Just(16), Just(64), Just(157)];
+    let images = prop_oneof![3 => Just(1_usize), 3 => Just(3), 2 => Just(9), 1 => Just(64)];
+    let kernel = prop_oneof![4 => Just(3_usize), 1 => Just(1), 1 => Just(5)];
+    (images, channels.clone(), channels, 2..12_usize, 2..12_usize, kernel, 0..3_usize, any::<u64>())
+        .prop_filter("pixels to pool", |(_, _, _, height, width, kernel, padding, _)| {
+            height + 2 * padding > *kernel && width + 2 * padding > *kernel
+        })
+        // burn's own convolutions take minutes for the largest of everything.
+        .prop_filter("not too large", |(images, inputs, outputs, height, width, ..)| {
+            images * inputs * outputs * height * width < 10_000_000
+        })
+        .prop_map(|(images, inputs, outputs, height, width, kernel, padding, seed)| Case {
+            images,
+            inputs,
+            outputs,
+            height,
+            width,
+            kernel,
+            padding,
+            seed,
+        })
+}
+
+/// Output, statistics and all gradients of a linear loss.
+fn results(
+    input: &Tensor<4>,
+    parameters: &FunctionalParameters,
+    loss: &Tensor<4>,
+    padding: usize,
+    path: Path,
+) -> Vec<(&'static str, Vec<f64>)> {
+    let trained = functional_train(input.clone(), parameters, padding, path).unwrap();
+    let gradients = (trained.output.clone() * loss.clone()).sum().backward();
+    vec![
+        ("output", numbers(&trained.output)),
+        ("mean", numbers(&trained.statistics.mean)),
+        ("variance", numbers(&trained.statistics.variance)),
+        ("input", numbers(&input.grad(&gradients).unwrap())),
+        ("weight", numbers(&parameters.weight.grad(&gradients).unwrap())),
+        ("gamma", numbers(&parameters.gamma.grad(&gradients).unwrap())),
+        ("beta", numbers(&parameters.beta.grad(&gradients).unwrap())),
+        ("bias", numbers(&parameters.bias.grad(&gradients).unwrap())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(150))]
+
+    #[test]
+    fn trained_equals_burns_operations(case in cases()) {
+        let device = device(case.seed);
+        let input = Tensor::random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
+        let parameters = functional([case.inputs, case.outputs, case.kernel], &device);
+        let clear = clear_pools(&input, &parameters, None, case.padding);
+        let loss = (Tensor::random(clear.dims(), normal(), &device) * clear).detach();
+        let fast = results(&input, &parameters, &loss, case.padding, Path::Fast);
+        let exact = precise_functional(&parameters);
+        let plain = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Path::Plain);
+        // With hardly any spread batch norm multiplies rounding by hundreds.
+        prop_assume!(plain[2].1.iter().all(|&variance| variance > 1e-3));
+        for ((name, fast), (_, plain)) in fast.iter().zip(&plain) {
+            // Gradients before a batch norm are what is left of sums that cancel, completely for a bias or a single
+            // weight; their terms have about this size.
+            let single = case.inputs * case.kernel * case.kernel == 1;
+            let floor = match *name {
+                "weight" if single => 30.0,
+                "bias" | "weight" | "input" => 0.1,
+                _ => 1e-3,
+            };
+            let worst = difference(fast, plain, floor);
+            prop_assert!(worst < 1e-4, "{}: differs by {}", name, worst);
+        }
+    }
+
+    #[test]
+    fn frozen_equal_burns_operations(case in cases(), modules in 1..4_usize) {
+        let device = device(case.seed);
+        let input = Tensor::random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
+        let blocks: Vec<_> = (0..modules)
+            .map(|_| {
+                let shape = [case.inputs, case.outputs, case.kernel];
+                (functional(shape, &device), comparison::statistics(case.outputs, &device))
+            })
+            .collect();
+        let clear = blocks.iter().map(|(block, statistics)| clear_pools(&input, block, Some(statistics), case.padding));
+        let clear: Tensor<5> = Tensor::stack(clear.collect(), 0);
+        let loss = (Tensor::random(clear.dims(), normal(), &device) * clear).detach();
+        let run = |input: &Tensor<4>, frozen: &FrozenFunctionals, loss: Tensor<5>, path| {
+            let output = frozen.forward(input.clone(), path).unwrap();
+            let gradients = (output.clone() * loss).sum().backward();
+            (numbers(&output), numbers(&input.grad(&gradients).unwrap()))
+        };
+        let frozen = FrozenFunctionals::new(&blocks, case.padding).unwrap();
+        let (fast, fast_gradient) = run(&input, &frozen, loss.clone(), Path::Fast);
+        let exact: Vec<_> = blocks
+            .iter()
+            .map(|(block, statistics)| (precise_functional(block), comparison::precise_statistics(statistics)))
+            .collect();
+        let exact = FrozenFunctionals::new(&exact, case.padding).unwrap();
+        let (plain, plain_gradient) = run(&precise(&input), &exact, precise(&loss).detach(), Path::Plain);
+        prop_assert!(difference(&fast, &plain, 1e-3) < 1e-4);
+        prop_assert!(difference(&fast_gradient, &plain_gradient, 1e-3) < 1e-4);
+    }
+}
+
+#[test]
+fn frozen_blocks_take_images_of_another_size_after_the_first() {
+    let device = device(3);
+    let blocks = [(functional([3, 8, 3], &device), comparison::statistics(8, &device))];
+    let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
+    for side in [8, 5, 12] {
+        let input = Tensor::random([2, 3, side, side], normal(), &device);
+        let [fast, plain] = [Path::Fast, Path::Plain].map(|path| numbers(&frozen.forward(input.clone(), path).unwrap()));
+        assert!(difference(&fast, &plain, 1e-3) < 1e-5);
+    }
+}
+
+#[test]
+fn running_statistics_as_pytorch_updates_them() {
+    let device = burn::tensor::Device::flex();
+    let tensor = |value: f32| Tensor::<1>::from_floats([value], &device);
+    let running = lmc_kernels::RunningStatistics { mean: tensor(1.0), variance: tensor(2.0) };
+    let batch = lmc_kernels::BatchStatistics { mean: tensor(3.0), variance: tensor(4.0), count: 5 };
+    let updated = batch.update(&running, 0.1);
+    // 0.9 * 1 + 0.1 * 3; 0.9 * 2 + 0.1 * (4 * 5 / 4)
+    assert!((numbers(&updated.mean)[0] - 1.2).abs() < 1e-6);
+    assert!((numbers(&updated.variance)[0] - 2.3).abs() < 1e-6);
+}
