@@ -1,12 +1,11 @@
 //! `lmc bench`: what this machine can do.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use lmc_kernels::Path;
 use lmc_kernels::instruction_set::InstructionSet;
 use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::workloads::Device;
-use lmc_streams::Error;
 use serde::Serialize;
 
 use crate::output;
@@ -108,24 +107,27 @@ fn chosen(only: &[String]) -> Vec<Case> {
     cases().into_iter().filter(|case| only.is_empty() || only.iter().any(|name| name == case.name)).collect()
 }
 
-#[cfg(feature = "wgpu")]
 fn device(place: Where) -> Result<Device> {
-    Ok(match place {
-        Where::Cpu => Device::flex(),
-        Where::Gpu => Device::wgpu(Default::default()),
+    match place {
+        Where::Cpu => Ok(Device::flex()),
+        Where::Gpu => gpu(),
+    }
+}
+
+#[cfg(feature = "wgpu")]
+fn gpu() -> Result<Device> {
+    let adapter = Device::wgpu_options().init();
+    adapter.map_err(|error| {
+        anyhow::anyhow!(
+            "--device gpu: no adapter can be used ({error}); leave it out to compute on the processor"
+        )
     })
 }
 
 #[cfg(not(feature = "wgpu"))]
-fn device(place: Where) -> Result<Device> {
-    match place {
-        Where::Cpu => Ok(Device::flex()),
-        Where::Gpu => bail!(Error::setting(
-            "--device gpu",
-            "this lmc was built for the processor only",
-            "build it with `cargo build --release --features wgpu`",
-        )),
-    }
+fn gpu() -> Result<Device> {
+    let cure = "build it with `cargo build --release --features wgpu`";
+    Err(lmc_streams::Error::setting("--device gpu", "this lmc was built for the processor only", cure).into())
 }
 
 fn measure(case: &Case, bench: &Bench, device: &Device, peak: f64) -> Result<Row> {
@@ -150,7 +152,8 @@ fn table(report: &Report) -> String {
         titles.extend(["burn ms", "faster"]);
     }
     let row = |row: &Row| {
-        let memory = row.peak_memory_bytes.map_or("unknown".into(), |bytes| format!("{} MB", bytes / 1_000_000));
+        let memory =
+            row.peak_memory_bytes.map_or("unknown".into(), |bytes| format!("{} MB", bytes / 1_000_000));
         let mut cells = vec![
             row.workload.to_owned(),
             row.mode.to_owned(),

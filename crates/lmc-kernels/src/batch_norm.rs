@@ -51,9 +51,13 @@ pub struct Affine {
 impl Affine {
     /// Batch norm with these statistics.
     pub fn new(gamma: &[f32], beta: &[f32], statistics: &Statistics) -> Self {
-        let scale: Vec<f32> =
-            gamma.iter().zip(&statistics.variance).map(|(gamma, variance)| gamma / (variance + EPSILON).sqrt()).collect();
-        let shift = beta.iter().zip(&scale).zip(&statistics.mean).map(|((beta, scale), mean)| beta - scale * mean);
+        let scale: Vec<f32> = gamma
+            .iter()
+            .zip(&statistics.variance)
+            .map(|(gamma, variance)| gamma / (variance + EPSILON).sqrt())
+            .collect();
+        let shift =
+            beta.iter().zip(&scale).zip(&statistics.mean).map(|((beta, scale), mean)| beta - scale * mean);
         Self { shift: shift.collect(), scale }
     }
 }
@@ -80,12 +84,14 @@ impl Backward {
     pub fn new(affine: &Affine, statistics: &Statistics, sums: &[f32], count: usize) -> Self {
         let channels = affine.scale.len();
         let (beta, products) = sums.split_at(channels);
-        let inverse: Vec<f32> = statistics.variance.iter().map(|variance| 1.0 / (variance + EPSILON).sqrt()).collect();
+        let inverse: Vec<f32> =
+            statistics.variance.iter().map(|variance| 1.0 / (variance + EPSILON).sqrt()).collect();
         let gamma: Vec<f32> = products.iter().zip(&inverse).map(|(sum, inverse)| sum * inverse).collect();
         let count = count as f32;
         let scale = &affine.scale;
         let slope: Vec<f32> = (0..channels).map(|c| scale[c] * gamma[c] / count * inverse[c]).collect();
-        let constant = (0..channels).map(|c| slope[c] * statistics.mean[c] - scale[c] * beta[c] / count).collect();
+        let constant =
+            (0..channels).map(|c| slope[c] * statistics.mean[c] - scale[c] * beta[c] / count).collect();
         Self { gamma, beta: beta.to_vec(), scale: scale.clone(), constant, slope }
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! Pairs that padding would make are not in the lists, so nothing is computed for it.
 //!
-//! Many channels go tap by tap ([`deep`]); few, like the three of an image, would make sums too short for that and
-//! go by rows of taps ([`shallow`]).
+//! Many channels go tap by tap (`conv/deep.rs`); few, like the three of an image, would make sums too short for that and
+//! go by rows of taps (`conv/shallow.rs`).
 
 mod deep;
 mod pack;
@@ -46,8 +46,14 @@ pub struct ConvShape {
 
 impl ConvShape {
     /// With stride 1 and the whole output.
-    pub fn new([height, width]: [usize; 2], [inputs, outputs]: [usize; 2], kernel: usize, padding: usize) -> Self {
-        Self { height, width, inputs, outputs, kernel, stride: 1, padding, out_height: 0, out_width: 0 }.with_stride(1)
+    pub fn new(
+        [height, width]: [usize; 2],
+        [inputs, outputs]: [usize; 2],
+        kernel: usize,
+        padding: usize,
+    ) -> Self {
+        Self { height, width, inputs, outputs, kernel, stride: 1, padding, out_height: 0, out_width: 0 }
+            .with_stride(1)
     }
 
     /// With another stride.
@@ -88,7 +94,9 @@ impl ConvShape {
 
     /// Multiply-adds of one image, without those with padding.
     pub fn multiply_adds(&self) -> usize {
-        let reached = |side: usize, out: usize, tap: usize| (0..out).filter(|&o| self.meets(side, o, tap).is_some()).count();
+        let reached = |side: usize, out: usize, tap: usize| {
+            (0..out).filter(|&o| self.meets(side, o, tap).is_some()).count()
+        };
         let taps = |side, out| (0..self.kernel).map(|tap| reached(side, out, tap)).sum::<usize>();
         taps(self.height, self.out_height) * taps(self.width, self.out_width) * self.inputs * self.outputs
     }
@@ -118,7 +126,14 @@ pub struct Conv {
 impl Conv {
     /// For groups of up to `group` images.
     pub fn new(shape: ConvShape, group: usize, set: InstructionSet) -> Self {
-        let pairs = if shape.is_shallow() { vec![shallow::pairs(&shape, group)] } else { deep::pairs(&shape, group) };
+        // Pairs hold offsets of 32 bits.
+        let largest = shape.in_size().max(shape.out_size()).max(shape.frame_size());
+        assert!(
+            group.saturating_mul(largest) <= u32::MAX as usize,
+            "images too large for the kernels: {shape:?}"
+        );
+        let pairs =
+            if shape.is_shallow() { vec![shallow::pairs(&shape, group)] } else { deep::pairs(&shape, group) };
         Self { shape, set, pairs, group }
     }
 

@@ -111,7 +111,11 @@ struct Convs {
 impl Convs {
     fn new(shape: &DecoderShape, set: InstructionSet) -> Self {
         let group = shape.first().group();
-        Self { first: Conv::new(shape.first(), group, set), second: Conv::new(shape.second(), group, set), group }
+        Self {
+            first: Conv::new(shape.first(), group, set),
+            second: Conv::new(shape.second(), group, set),
+            group,
+        }
     }
 
     /// Floats of a sample's module output, hidden map and target.
@@ -127,7 +131,13 @@ fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
 
 impl Decoder<'_> {
     /// Losses with the statistics of the batch.
-    pub fn train(&self, set: InstructionSet, input: &[f32], target: &[f32], images: usize) -> (Vec<f32>, Saved) {
+    pub fn train(
+        &self,
+        set: InstructionSet,
+        input: &[f32],
+        target: &[f32],
+        images: usize,
+    ) -> (Vec<f32>, Saved) {
         let convs = Convs::new(&self.shape, set);
         let [in_size, hidden_size, target_size] = convs.sizes();
         let images = Images::new(images, convs.group);
@@ -401,7 +411,9 @@ impl FrozenDecoder {
         let mut into = Scratch::take(gradient.len() * in_size);
         over_images(all, [&mut into], 0, |at, [into], _| {
             let module = &self.modules[at.start / images];
-            let down = module.down.get_or_init(|| [convs.first.pack(&module.first), convs.second.pack(&module.second)]);
+            let down = module
+                .down
+                .get_or_init(|| [convs.first.pack(&module.first), convs.second.pack(&module.second)]);
             let mut dz = Scratch::take(at.len() * target_size);
             scale_errors(&gradient[at.clone()], of(errors, &at, target_size), &mut dz);
             let mut v = Scratch::take(at.len() * hidden_size);

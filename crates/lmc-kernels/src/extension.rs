@@ -1,5 +1,5 @@
 //! The kernels as operations of burn: a trait on backends whose default is made of burn's own operations, and our own
-//! implementation for the CPU backend `Flex` ([`flex`]), with ways back written by hand for its autodiff ([`autodiff`]).
+//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with ways back written by hand for its autodiff (`extension/autodiff.rs`).
 //!
 //! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs of
 //! several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
@@ -134,7 +134,7 @@ pub trait Kernels: Backend {
         path: Path,
     ) -> FloatTensor<Self> {
         let _ = (packed, path);
-        reference::functional_frozen::<Self>(input, parameters, padding)
+        reference::functional_frozen::<Self>(&input, &parameters, padding)
     }
 
     /// A decoder's losses, one for each sample, against a target that gets no gradient.
@@ -157,7 +157,7 @@ pub trait Kernels: Backend {
         path: Path,
     ) -> FloatTensor<Self> {
         let _ = (packed, path);
-        reference::decoder_frozen::<Self>(inputs, target, parameters)
+        reference::decoder_frozen::<Self>(&inputs, &target, &parameters)
     }
 
     /// `sum over modules of weights[module, image] outputs[module, image]`.

@@ -110,10 +110,12 @@ impl Functional<'_> {
         let Saved { convolved, statistics } = saved;
         let affine = Affine::new(self.gamma, self.beta, statistics);
         let sums = over_images(images, [], 2 * shape.outputs, |images, [], sums| {
-            let (y, gradient) = (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
+            let (y, gradient) =
+                (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
             pool::add_sums(set, pool, &affine, &statistics.mean, y, gradient, sums);
         });
-        let back = Backward::new(&affine, statistics, &sums, images.count * shape.out_height * shape.out_width);
+        let back =
+            Backward::new(&affine, statistics, &sums, images.count * shape.out_height * shape.out_width);
 
         let conv = Conv::new(shape, images.group, set);
         let weights = wanted.input.then(|| conv.pack_transposed(self.weight));
@@ -121,7 +123,8 @@ impl Functional<'_> {
         let mut into = Scratch::take(if wanted.input { images.count * shape.in_size() } else { 0 });
         let sums = if wanted.parameters { shape.weights() } else { 0 };
         let sums = over_images(images, [&mut into], sums, |images, [into], sums| {
-            let (y, gradient) = (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
+            let (y, gradient) =
+                (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
             let mut dy = Scratch::take(y.len());
             pool::spread(set, pool, &affine, &back, y, gradient, &mut dy);
             if wanted.parameters {

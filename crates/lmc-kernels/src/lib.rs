@@ -7,7 +7,7 @@
 //! - [`functional_train`] and [`FrozenFunctionals`]: the functional part of a module, and of many frozen modules that
 //!   share an input;
 //! - [`decoder_train`] and [`FrozenDecoders`]: the structural part, from a module's output to a loss for each sample;
-//! - [`weighted_sum`]: a layer's output.
+//! - [`weighted_sum()`]: a layer's output.
 //!
 //! From the outside in:
 //!
@@ -40,6 +40,6 @@ pub mod workloads;
 
 pub use extension::Path;
 pub use operations::{
-    BatchStatistics, DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters, RunningStatistics,
-    ShapeError, Trained, decoder_train, functional_train, weighted_sum,
+    BatchStatistics, DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters,
+    RunningStatistics, ShapeError, Trained, decoder_train, functional_train, weighted_sum,
 };

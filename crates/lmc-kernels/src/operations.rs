@@ -86,7 +86,9 @@ impl BatchStatistics {
     /// PyTorch has it.
     pub fn update(&self, running: &RunningStatistics, momentum: f64) -> RunningStatistics {
         let unbiased = self.count as f64 / (self.count.max(2) - 1) as f64;
-        let average = |old: &Tensor<1>, new: Tensor<1>| old.clone().mul_scalar(1.0 - momentum) + new.mul_scalar(momentum);
+        let average = |old: &Tensor<1>, new: Tensor<1>| {
+            old.clone().mul_scalar(1.0 - momentum) + new.mul_scalar(momentum)
+        };
         RunningStatistics {
             mean: average(&running.mean, self.mean.clone()),
             variance: average(&running.variance, self.variance.clone().mul_scalar(unbiased)),
@@ -125,9 +127,12 @@ impl FunctionalParameters {
         let [outputs, from, kernel, other] = self.weight.dims();
         check.not_empty(images)?;
         check.that(inputs == from, || format!("the weight takes {from} channels, the input has {inputs}"))?;
-        check.that(kernel == other && kernel > 0, || format!("the kernel is {kernel}x{other}, not square"))?;
+        check
+            .that(kernel == other && kernel > 0, || format!("the kernel is {kernel}x{other}, not square"))?;
         for (name, vector) in [("bias", &self.bias), ("gamma", &self.gamma), ("beta", &self.beta)] {
-            check.that(vector.dims()[0] == outputs, || format!("{name} needs {outputs} numbers, one per output"))?;
+            check.that(vector.dims()[0] == outputs, || {
+                format!("{name} needs {outputs} numbers, one per output")
+            })?;
         }
         check.that(height.min(width) + 2 * padding > kernel, || {
             format!("with padding {padding} and a {kernel}x{kernel} kernel nothing is left to pool 2x2")
@@ -181,21 +186,27 @@ impl FrozenFunctionals {
     /// From at least one module.
     pub fn new(modules: &[(FunctionalParameters, RunningStatistics)], padding: usize) -> Result<Self> {
         let Some((first, _)) = modules.first() else {
-            return Err(Check::new("frozen functional blocks").problem("at least one module is needed".into()));
+            return Err(
+                Check::new("frozen functional blocks").problem("at least one module is needed".into())
+            );
         };
         let [outputs, ..] = first.weight.dims();
         for (number, (module, statistics)) in modules.iter().enumerate() {
             let check = Check::new("frozen functional blocks").given("first weight", &first.weight);
-            let check = check.given("weight", &module.weight).given("bias", &module.bias).given("gamma", &module.gamma);
+            let check = check
+                .given("weight", &module.weight)
+                .given("bias", &module.bias)
+                .given("gamma", &module.gamma);
             let check = check.given("beta", &module.beta).given("mean", &statistics.mean);
             let check = check.given("variance", &statistics.variance);
             check.floats(Path::Plain)?;
             let same = module.weight.dims() == first.weight.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
-            let vectors =
-                [&module.bias, &module.gamma, &module.beta, &statistics.mean, &statistics.variance];
+            let vectors = [&module.bias, &module.gamma, &module.beta, &statistics.mean, &statistics.variance];
             let fit = vectors.iter().all(|vector| vector.dims()[0] == outputs);
-            check.that(fit, || format!("module {number} needs {outputs} numbers, one per output, in each vector"))?;
+            check.that(fit, || {
+                format!("module {number} needs {outputs} numbers, one per output, in each vector")
+            })?;
         }
         let tensors = FrozenFunctionalTensors {
             weight: stack::<_, 4, 5>(modules, |(module, _)| &module.weight).into_dispatch(),
@@ -242,7 +253,8 @@ pub struct DecoderParameters {
 impl DecoderParameters {
     /// `input` is a module's output, `[image, channel, row, column]`.
     fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, path: Path) -> Result<()> {
-        let check = check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
+        let check =
+            check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta).given("second", &self.second);
         let check = check.given("second bias", &self.second_bias);
         check.floats(path)?;
@@ -250,10 +262,16 @@ impl DecoderParameters {
         let [inputs, hidden, rows, columns] = self.first.dims();
         let [from, outputs, kernel, other] = self.second.dims();
         check.not_empty(images)?;
-        check.that(channels == inputs, || format!("the decoder takes {inputs} channels, its input has {channels}"))?;
+        check.that(channels == inputs, || {
+            format!("the decoder takes {inputs} channels, its input has {channels}")
+        })?;
         check.that([rows, columns] == [2, 2], || format!("the first kernel is {rows}x{columns}, not 2x2"))?;
-        check.that(from == hidden, || format!("the second weight takes {from} channels, the first gives {hidden}"))?;
-        check.that(kernel == other && kernel > 0, || format!("the second kernel is {kernel}x{other}, not square"))?;
+        check.that(from == hidden, || {
+            format!("the second weight takes {from} channels, the first gives {hidden}")
+        })?;
+        check.that(kernel == other && kernel > 0, || {
+            format!("the second kernel is {kernel}x{other}, not square")
+        })?;
         for (name, vector, length) in [
             ("first bias", &self.first_bias, hidden),
             ("gamma", &self.gamma, hidden),
@@ -264,7 +282,9 @@ impl DecoderParameters {
         }
         check.that(height.min(width) > 2, || "a decoder needs an input of at least 3x3 pixels".into())?;
         let made = [images, outputs, 2 * height - 4 + kernel - 1, 2 * width - 4 + kernel - 1];
-        check.that(target.dims() == made, || format!("the decoder makes {made:?}, which is not the target's shape"))
+        check.that(target.dims() == made, || {
+            format!("the decoder makes {made:?}, which is not the target's shape")
+        })
     }
 }
 
@@ -317,16 +337,20 @@ impl FrozenDecoders {
         let [_, hidden, ..] = first.first.dims();
         let [_, outputs, ..] = first.second.dims();
         for (number, (module, statistics)) in modules.iter().enumerate() {
-            let check = Check::new("frozen decoders").given("first", &module.first).given("second", &module.second);
+            let check =
+                Check::new("frozen decoders").given("first", &module.first).given("second", &module.second);
             let check = check.given("mean", &statistics.mean).given("variance", &statistics.variance);
             check.floats(Path::Plain)?;
-            let same = module.first.dims() == first.first.dims() && module.second.dims() == first.second.dims();
+            let same =
+                module.first.dims() == first.first.dims() && module.second.dims() == first.second.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
             let vectors =
                 [&module.first_bias, &module.gamma, &module.beta, &statistics.mean, &statistics.variance];
             let fit = vectors.iter().all(|vector| vector.dims()[0] == hidden)
                 && module.second_bias.dims()[0] == outputs;
-            check.that(fit, || format!("a vector of module {number} has another length than its weights need"))?;
+            check.that(fit, || {
+                format!("a vector of module {number} has another length than its weights need")
+            })?;
         }
         let tensors = FrozenDecoderTensors {
             first: stack::<_, 4, 5>(modules, |(module, _)| &module.first).into_dispatch(),
@@ -346,17 +370,29 @@ impl FrozenDecoders {
         let [modules, images, channels, height, width] = outputs.dims();
         let check = Check::new("frozen decoders").given("outputs", &outputs);
         let own = self.modules;
-        check.that(modules == own, || format!("there are {own} decoders and outputs of {modules} modules"))?;
+        check
+            .that(modules == own, || format!("there are {own} decoders and outputs of {modules} modules"))?;
         self.first.check(check, [images, channels, height, width], &target, path)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         let target = target.detach().into_dispatch();
-        Ok(Tensor::from_dispatch(Dispatch::decoder_frozen(outputs.into_dispatch(), target, tensors, packed, path)))
+        Ok(Tensor::from_dispatch(Dispatch::decoder_frozen(
+            outputs.into_dispatch(),
+            target,
+            tensors,
+            packed,
+            path,
+        )))
     }
 }
 
 /// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`, where `last` is one more
 /// module that has no module axis.
-pub fn weighted_sum(outputs: Tensor<5>, last: Option<Tensor<4>>, weights: Tensor<2>, path: Path) -> Result<Tensor<4>> {
+pub fn weighted_sum(
+    outputs: Tensor<5>,
+    last: Option<Tensor<4>>,
+    weights: Tensor<2>,
+    path: Path,
+) -> Result<Tensor<4>> {
     let [modules, images, channels, height, width] = outputs.dims();
     let mut check = Check::new("weighted sum").given("outputs", &outputs).given("weights", &weights);
     if let Some(last) = &last {
@@ -367,7 +403,9 @@ pub fn weighted_sum(outputs: Tensor<5>, last: Option<Tensor<4>>, weights: Tensor
     check.floats(path)?;
     check.not_empty(images)?;
     let all = modules + usize::from(last.is_some());
-    check.that(weights.dims() == [all, images], || format!("the weights of {all} modules are [{all}, {images}]"))?;
+    check.that(weights.dims() == [all, images], || {
+        format!("the weights of {all} modules are [{all}, {images}]")
+    })?;
     let (outputs, weights) = (outputs.into_dispatch(), weights.into_dispatch());
     Ok(Tensor::from_dispatch(match last {
         Some(last) => Dispatch::weighted_sum_with(outputs, last.into_dispatch(), weights, path),

@@ -57,8 +57,10 @@ impl PoolShape {
     /// Where pixels start that no pool covers.
     fn left_over(self) -> impl Iterator<Item = usize> {
         let (rows, columns) = (self.height / 2 * 2, self.width / 2 * 2);
-        let last_column = (0..rows).flat_map(move |row| (columns..self.width).map(move |column| (row, column)));
-        let last_row = (rows..self.height).flat_map(move |row| (0..self.width).map(move |column| (row, column)));
+        let last_column =
+            (0..rows).flat_map(move |row| (columns..self.width).map(move |column| (row, column)));
+        let last_row =
+            (rows..self.height).flat_map(move |row| (0..self.width).map(move |column| (row, column)));
         last_column.chain(last_row).map(move |(row, column)| (row * self.width + column) * self.channels)
     }
 }
@@ -103,7 +105,13 @@ pub fn pool(set: InstructionSet, shape: PoolShape, affine: &Affine, y: &[f32], o
 const NOBODY: f32 = 4.0;
 
 /// `out = maxpool(relu(y))` for some images, with the number of each pool's winner if they are asked for.
-pub fn pool_frozen(set: InstructionSet, shape: PoolShape, y: &[f32], out: &mut [f32], winners: Option<&mut [f32]>) {
+pub fn pool_frozen(
+    set: InstructionSet,
+    shape: PoolShape,
+    y: &[f32],
+    out: &mut [f32],
+    winners: Option<&mut [f32]>,
+) {
     struct Pool<'a, const KEEP: bool>(PoolShape, &'a [f32], &'a mut [f32], &'a mut [f32]);
     impl<const KEEP: bool> WithSimd for Pool<'_, KEEP> {
         type Output = ();
@@ -140,7 +148,13 @@ pub fn pool_frozen(set: InstructionSet, shape: PoolShape, y: &[f32], out: &mut [
 }
 
 /// The way back from [`pool_frozen`]: `dy` is the gradient at the winners and zero elsewhere.
-pub fn unpool_frozen(set: InstructionSet, shape: PoolShape, winners: &[f32], gradient: &[f32], dy: &mut [f32]) {
+pub fn unpool_frozen(
+    set: InstructionSet,
+    shape: PoolShape,
+    winners: &[f32],
+    gradient: &[f32],
+    dy: &mut [f32],
+) {
     struct Unpool<'a>(PoolShape, &'a [f32], &'a [f32], &'a mut [f32]);
     impl WithSimd for Unpool<'_> {
         type Output = ();
@@ -182,7 +196,8 @@ pub fn add_sums(
         fn with_simd<S: Simd>(self, _: S) {
             let Self(shape, affine, mean, y, gradient, sums) = self;
             let channels = shape.channels;
-            let (scale, shift, mean) = (&affine.scale[..channels], &affine.shift[..channels], &mean[..channels]);
+            let (scale, shift, mean) =
+                (&affine.scale[..channels], &affine.shift[..channels], &mean[..channels]);
             let (beta, gamma) = sums.split_at_mut(channels);
             for (pool, gradient) in gradient.chunks_exact(channels).enumerate() {
                 let [a, b, c, d] = shape.window(y, pool);

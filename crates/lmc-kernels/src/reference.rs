@@ -24,17 +24,22 @@ pub fn functional_train<B: Backend>(
 
 /// See [`crate::extension::Kernels::functional_frozen`].
 pub fn functional_frozen<B: Backend>(
-    input: FloatTensor<B>,
-    parameters: FrozenFunctionalTensors<B>,
+    input: &FloatTensor<B>,
+    parameters: &FrozenFunctionalTensors<B>,
     padding: usize,
 ) -> FloatTensor<B> {
     let modules = parameters.weight.shape()[0];
     let output = |module: usize| {
         let of = |tensor: &FloatTensor<B>| frozen::<B>(tensor, module);
-        let FrozenFunctionalTensors { weight, bias, gamma, beta, mean, variance } = &parameters;
+        let FrozenFunctionalTensors { weight, bias, gamma, beta, mean, variance } = parameters;
         let convolved = B::conv2d(input.clone(), of(weight), Some(of(bias)), convolution(padding));
-        let normal =
-            normalise::<B>(convolved, of(gamma), of(beta), channels::<B>(of(mean)), channels::<B>(of(variance)));
+        let normal = normalise::<B>(
+            convolved,
+            of(gamma),
+            of(beta),
+            channels::<B>(of(mean)),
+            channels::<B>(of(variance)),
+        );
         unsqueeze::<B>(pool::<B>(B::relu(normal)))
     };
     B::float_cat((0..modules).map(output).collect(), 0)
@@ -55,15 +60,16 @@ pub fn decoder_train<B: Backend>(
 
 /// See [`crate::extension::Kernels::decoder_frozen`].
 pub fn decoder_frozen<B: Backend>(
-    inputs: FloatTensor<B>,
-    target: FloatTensor<B>,
-    parameters: FrozenDecoderTensors<B>,
+    inputs: &FloatTensor<B>,
+    target: &FloatTensor<B>,
+    parameters: &FrozenDecoderTensors<B>,
 ) -> FloatTensor<B> {
     let modules = parameters.first.shape()[0];
     let output = |module: usize| {
         let of = |tensor: &FloatTensor<B>| frozen::<B>(tensor, module);
-        let FrozenDecoderTensors { first, first_bias, gamma, beta, mean, variance, second, second_bias } = &parameters;
-        let input = module_of::<B>(&inputs, module);
+        let FrozenDecoderTensors { first, first_bias, gamma, beta, mean, variance, second, second_bias } =
+            parameters;
+        let input = module_of::<B>(inputs, module);
         let hidden = B::conv_transpose2d(input, of(first), Some(of(first_bias)), first_deconvolution());
         let (mean, variance) = (channels::<B>(of(mean)), channels::<B>(of(variance)));
         let normal = normalise::<B>(hidden, of(gamma), of(beta), mean, variance);
@@ -119,7 +125,8 @@ fn normalise_batch<B: Backend>(
     gamma: FloatTensor<B>,
     beta: FloatTensor<B>,
 ) -> (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>) {
-    let average = |tensor: FloatTensor<B>| [0, 2, 3].into_iter().fold(tensor, |t, dim| B::float_mean_dim(t, dim));
+    let average =
+        |tensor: FloatTensor<B>| [0, 2, 3].into_iter().fold(tensor, |t, dim| B::float_mean_dim(t, dim));
     let mean = average(values.clone());
     let centred = B::float_sub(values.clone(), mean.clone());
     let variance = average(B::float_mul(centred.clone(), centred));

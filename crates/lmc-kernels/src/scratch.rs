@@ -29,7 +29,8 @@ impl Scratch {
         let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // Neither too small nor so large that a big computation later has to go to the system.
         let fits = |memory: &Vec<f32>| (length..=2 * length).contains(&memory.len());
-        let found = free.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, memory)| memory.len());
+        let found =
+            free.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, memory)| memory.len());
         let memory = found.map(|(at, _)| at).map(|at| free.remove(at));
         drop(free);
         Self { memory: memory.unwrap_or_else(|| vec![0.0; length]), length }

@@ -82,8 +82,11 @@ pub fn over_images<const O: usize>(
         sum
     };
     let busy = parts.into_iter().filter(|(part, _)| !part.is_empty());
-    let partial: Vec<Scratch> =
-        if images.count == 1 { busy.map(run).collect() } else { busy.collect::<Vec<_>>().into_par_iter().map(run).collect() };
+    let partial: Vec<Scratch> = if images.count == 1 {
+        busy.map(run).collect()
+    } else {
+        busy.collect::<Vec<_>>().into_par_iter().map(run).collect()
+    };
     let mut partial = partial.into_iter();
     let mut total = partial.next().unwrap_or_else(|| Scratch::zeros(sums));
     for part in partial {
@@ -98,7 +101,9 @@ mod tests {
 
     #[test]
     fn every_image_once_in_its_place_and_in_the_sum() {
-        for (count, group, per_module) in [(0, 1, 0), (1, 4, 1), (3, 1, 3), (8, 3, 2), (64, 4, 64), (67, 100, 9)] {
+        for (count, group, per_module) in
+            [(0, 1, 0), (1, 4, 1), (3, 1, 3), (8, 3, 2), (64, 4, 64), (67, 100, 9)]
+        {
             let mut outputs = vec![0.0; count * 2];
             let images = Images { count, group, per_module };
             let sum = over_images(images, [&mut outputs], 1, |images, [output], sum| {

@@ -70,7 +70,10 @@ mod tests {
         let weights = [1.0, 0.5, 0.0, 2.0];
         assert_eq!(weighted_sum(set, &modules, &weights, 2)[..], [1.0, 2.0, 61.5, 82.0]);
         let gradient = [1.0, 0.0, 1.0, 1.0];
-        assert_eq!(outputs_gradient(set, &weights, &gradient, 2)[..], [1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 2.0, 2.0]);
+        assert_eq!(
+            outputs_gradient(set, &weights, &gradient, 2)[..],
+            [1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 2.0, 2.0]
+        );
         assert_eq!(weights_gradient(&modules, &gradient, 2), [1.0, 7.0, 10.0, 70.0]);
     }
 }

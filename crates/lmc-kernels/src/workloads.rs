@@ -13,15 +13,15 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
-use burn::tensor::activation::softmax;
 pub use burn::tensor::Device;
+use burn::tensor::activation::softmax;
 use burn::tensor::{Distribution, Int, Tensor};
 
 use crate::conv::ConvShape;
 use crate::decoder::DecoderShape;
 use crate::operations::{
-    DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters, Result, RunningStatistics, Trained,
-    decoder_train, functional_train, weighted_sum,
+    DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters, Result, RunningStatistics,
+    Trained, decoder_train, functional_train, weighted_sum,
 };
 use crate::{BatchStatistics, Path};
 
@@ -77,7 +77,8 @@ impl Workload {
         let layer = |layer: usize| {
             let (conv, decoder) = (conv_shape(layer), decoder_shape(layer));
             let input = usize::from(layer > 0);
-            let functional = conv.multiply_adds() * (2 + input) + frozen * conv.even().multiply_adds() * (1 + input);
+            let functional =
+                conv.multiply_adds() * (2 + input) + frozen * conv.even().multiply_adds() * (1 + input);
             let (first, second) = (decoder.first().multiply_adds(), decoder.second().multiply_adds());
             let decoders = if self.decoders { 2 * first + 3 * second + frozen * (first + second) } else { 0 };
             functional + decoders
@@ -194,7 +195,8 @@ struct FrozenLayer {
 
 impl FrozenLayer {
     fn new(modules: &[LocalModule], device: &Device) -> Result<Self> {
-        let functionals: Vec<_> = modules.iter().map(|module| (module.functional(), running(device))).collect();
+        let functionals: Vec<_> =
+            modules.iter().map(|module| (module.functional(), running(device))).collect();
         let decoders: Vec<_> = modules
             .iter()
             .filter_map(|module| Some((module.decoder.as_ref()?.parameters(), running(device))))
@@ -256,7 +258,8 @@ impl Training {
     /// One step; gives the loss before it.
     pub fn step(&mut self) -> Result<Tensor<1>> {
         let (logits, structural) = self.forward()?;
-        let cross_entropy = CrossEntropyLossConfig::new().init(&self.device).forward(logits, self.labels.clone());
+        let cross_entropy =
+            CrossEntropyLossConfig::new().init(&self.device).forward(logits, self.labels.clone());
         let loss = match structural {
             Some(structural) => cross_entropy + structural.mul_scalar(10.0),
             None => cross_entropy,
@@ -338,7 +341,8 @@ impl Inference {
         for layer in &self.layers {
             let outputs = layer.functionals.forward(x.clone(), self.path)?;
             let modules = outputs.dims()[0];
-            let losses = layer.decoders.as_ref().map(|decoders| decoders.losses(outputs.clone(), x, self.path));
+            let losses =
+                layer.decoders.as_ref().map(|decoders| decoders.losses(outputs.clone(), x, self.path));
             let weights = weights(losses.transpose()?, modules, images, &self.device);
             x = weighted_sum(outputs, None, weights, self.path)?;
         }
@@ -353,8 +357,10 @@ mod tests {
     #[test]
     fn useful_work_as_counted_by_hand() {
         // Million multiply-adds per image, forward, from docs/performance.md.
-        let functional: Vec<f64> = (0..4).map(|layer| conv_shape(layer).multiply_adds() as f64 / 1e6).collect();
-        let expected = [32.0 * 32.0 * 3.0, 17.0 * 17.0 * 64.0, 81.0 * 64.0, 25.0 * 64.0].map(|n| n * 9.0 * 64.0 / 1e6);
+        let functional: Vec<f64> =
+            (0..4).map(|layer| conv_shape(layer).multiply_adds() as f64 / 1e6).collect();
+        let expected =
+            [32.0 * 32.0 * 3.0, 17.0 * 17.0 * 64.0, 81.0 * 64.0, 25.0 * 64.0].map(|n| n * 9.0 * 64.0 / 1e6);
         assert_eq!(functional, expected);
         let first: Vec<usize> = (0..4).map(|layer| decoder_shape(layer).first().multiply_adds()).collect();
         assert_eq!(first, [225, 49, 9, 1].map(|pixels| pixels * 4 * 64 * 64));

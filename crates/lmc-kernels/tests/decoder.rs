@@ -4,7 +4,9 @@
 mod comparison;
 
 use burn::tensor::Tensor;
-use comparison::{between, config, decoder, device, difference, nearest_relu, normal, numbers, precise, precise_decoder};
+use comparison::{
+    between, config, decoder, device, difference, nearest_relu, normal, numbers, precise, precise_decoder,
+};
 use lmc_kernels::{DecoderParameters, FrozenDecoders, Path, decoder_train, weighted_sum};
 use proptest::prelude::*;
 
@@ -22,7 +24,13 @@ fn cases() -> impl Strategy<Value = Case> {
     let images = prop_oneof![3 => Just(1_usize), 3 => Just(3), 1 => Just(64)];
     let kernel = prop_oneof![Just(3_usize), Just(4)];
     (images, 3..8_usize, 3..8_usize, [channels(), channels(), channels()], kernel, any::<u64>()).prop_map(
-        |(images, height, width, channels, kernel, seed)| Case { images, side: [height, width], channels, kernel, seed },
+        |(images, height, width, channels, kernel, seed)| Case {
+            images,
+            side: [height, width],
+            channels,
+            kernel,
+            seed,
+        },
     )
 }
 
@@ -94,7 +102,7 @@ proptest! {
         let decoders: Vec<_> =
             (0..modules).map(|_| (case.parameters(&device), comparison::statistics(hidden, &device))).collect();
         for (module, (parameters, statistics)) in decoders.iter().enumerate() {
-            let own = input.clone().slice([module..module + 1]).reshape([case.images, inputs, case.side[0], case.side[1]]);
+            let own = input.clone().narrow(0, module, 1).reshape([case.images, inputs, case.side[0], case.side[1]]);
             prop_assume!(nearest_relu(&own, parameters, Some(statistics)) > 1e-6);
         }
         let loss = Tensor::random([modules, case.images], between(0.5, 1.5), &device);

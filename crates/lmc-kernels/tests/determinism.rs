@@ -3,8 +3,8 @@
 
 mod comparison;
 
-use comparison::difference;
 use burn::tensor::Device;
+use comparison::difference;
 use lmc_kernels::Path;
 use lmc_kernels::batch_norm::Statistics;
 use lmc_kernels::conv::ConvShape;

@@ -14,7 +14,12 @@ const STEP: f32 = 1e-3;
 
 /// Compares a gradient with differences of `loss` when one number of `at` changes. A number whose change makes another
 /// pixel win or another ReLU open is left out: there, two steps disagree.
-fn compare<const D: usize>(name: &str, at: &Tensor<D>, gradient: &Tensor<D>, loss: impl Fn(Tensor<D>) -> f64) {
+fn compare<const D: usize>(
+    name: &str,
+    at: &Tensor<D>,
+    gradient: &Tensor<D>,
+    loss: impl Fn(Tensor<D>) -> f64,
+) {
     let values = at.to_data().try_to_vec::<f32>().unwrap();
     let gradient = numbers(gradient);
     let largest = gradient.iter().fold(1e-3_f64, |largest, value| largest.max(value.abs()));
@@ -48,15 +53,24 @@ fn functional_block() {
     let input = Tensor::random([3, 2, 5, 6], normal(), &device).require_grad();
     let parameters = functional([2, 3, 3], &device);
     let factors = Tensor::random([3, 3, 3, 4], normal(), &device);
-    let run = |input: &Tensor<4>, parameters: &_| functional_train(input.clone(), parameters, 2, Path::Fast).unwrap().output;
+    let run = |input: &Tensor<4>, parameters: &_| {
+        functional_train(input.clone(), parameters, 2, Path::Fast).unwrap().output
+    };
     let gradients = (run(&input, &parameters) * factors.clone()).sum().backward();
-    compare("input", &input, &input.grad(&gradients).unwrap(), |input| total(&run(&input, &parameters), &factors));
+    compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
+        total(&run(&input, &parameters), &factors)
+    });
     macro_rules! parameter {
         ($name:ident) => {
-            compare(stringify!($name), &parameters.$name, &parameters.$name.grad(&gradients).unwrap(), |$name| {
-                let parameters = lmc_kernels::FunctionalParameters { $name, ..parameters.clone() };
-                total(&run(&input, &parameters), &factors)
-            })
+            compare(
+                stringify!($name),
+                &parameters.$name,
+                &parameters.$name.grad(&gradients).unwrap(),
+                |$name| {
+                    let parameters = lmc_kernels::FunctionalParameters { $name, ..parameters.clone() };
+                    total(&run(&input, &parameters), &factors)
+                },
+            )
         };
     }
     parameter!(weight);
@@ -87,13 +101,20 @@ fn decoder_block() {
         decoder_train(input.clone(), target.clone(), parameters, Path::Fast).unwrap().output
     };
     let gradients = (run(&input, &parameters) * factors.clone()).sum().backward();
-    compare("input", &input, &input.grad(&gradients).unwrap(), |input| total(&run(&input, &parameters), &factors));
+    compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
+        total(&run(&input, &parameters), &factors)
+    });
     macro_rules! parameter {
         ($name:ident) => {
-            compare(stringify!($name), &parameters.$name, &parameters.$name.grad(&gradients).unwrap(), |$name| {
-                let parameters = lmc_kernels::DecoderParameters { $name, ..parameters.clone() };
-                total(&run(&input, &parameters), &factors)
-            })
+            compare(
+                stringify!($name),
+                &parameters.$name,
+                &parameters.$name.grad(&gradients).unwrap(),
+                |$name| {
+                    let parameters = lmc_kernels::DecoderParameters { $name, ..parameters.clone() };
+                    total(&run(&input, &parameters), &factors)
+                },
+            )
         };
     }
     parameter!(first);
@@ -129,7 +150,9 @@ fn weighted_sums() {
     let gradients = (run(&outputs, &last, &weights) * factors.clone()).sum().backward();
     let gradient = outputs.grad(&gradients).unwrap();
     compare("outputs", &outputs, &gradient, |outputs| total(&run(&outputs, &last, &weights), &factors));
-    compare("last", &last, &last.grad(&gradients).unwrap(), |last| total(&run(&outputs, &last, &weights), &factors));
+    compare("last", &last, &last.grad(&gradients).unwrap(), |last| {
+        total(&run(&outputs, &last, &weights), &factors)
+    });
     let gradient = weights.grad(&gradients).unwrap();
     compare("weights", &weights, &gradient, |weights| total(&run(&outputs, &last, &weights), &factors));
 }

@@ -4,7 +4,9 @@
 mod comparison;
 
 use burn::tensor::Tensor;
-use comparison::{clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional};
+use comparison::{
+    clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional,
+};
 use lmc_kernels::{FrozenFunctionals, FunctionalParameters, Path, functional_train};
 use proptest::prelude::*;
 
@@ -133,7 +135,8 @@ fn frozen_blocks_take_images_of_another_size_after_the_first() {
     let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
     for side in [8, 5, 12] {
         let input = Tensor::random([2, 3, side, side], normal(), &device);
-        let [fast, plain] = [Path::Fast, Path::Plain].map(|path| numbers(&frozen.forward(input.clone(), path).unwrap()));
+        let [fast, plain] =
+            [Path::Fast, Path::Plain].map(|path| numbers(&frozen.forward(input.clone(), path).unwrap()));
         assert!(difference(&fast, &plain, 1e-3) < 1e-5);
     }
 }

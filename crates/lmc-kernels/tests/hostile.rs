@@ -41,7 +41,8 @@ fn nan_and_infinity_come_out_as_such() {
         let frozen = FrozenDecoders::new(&[(parameters, statistics(64, &device))]).unwrap();
         let losses = numbers(&frozen.losses(features.unsqueeze_dim(0), target, Path::Fast).unwrap());
         // A sigmoid may take infinity to 0 or 1: then the error is a real one.
-        let right = if number.is_nan() { losses[0].is_nan() } else { !losses[0].is_finite() || losses[0] > 0.01 };
+        let right =
+            if number.is_nan() { losses[0].is_nan() } else { !losses[0].is_finite() || losses[0] > 0.01 };
         assert!(right, "frozen losses, {number}: {losses:?}");
         assert!(losses[1].is_finite());
     }
@@ -71,15 +72,25 @@ fn functional_blocks_say_which_shapes_do_not_fit() {
     let mut other = block.clone();
     other.gamma = Tensor::zeros([7], &device);
     let input = Tensor::zeros([2, 3, 8, 8], &device);
-    assert!(message!(functional_train(input.clone(), &other, 2, Path::Fast)).contains("gamma needs 8 numbers"));
+    assert!(
+        message!(functional_train(input.clone(), &other, 2, Path::Fast)).contains("gamma needs 8 numbers")
+    );
     let half = input.clone().cast(FloatDType::F64);
-    assert!(message!(functional_train(half, &block, 2, Path::Fast)).contains("numbers of type F32 are needed, not F64"));
+    assert!(
+        message!(functional_train(half, &block, 2, Path::Fast))
+            .contains("numbers of type F32 are needed, not F64")
+    );
 
     assert!(message!(FrozenFunctionals::new(&[], 2)).contains("at least one module"));
     let modules = [(block, statistics(8, &device)), (functional([3, 9, 3], &device), statistics(9, &device))];
-    assert!(message!(FrozenFunctionals::new(&modules, 2)).contains("module 1 has another shape than the first"));
+    assert!(
+        message!(FrozenFunctionals::new(&modules, 2)).contains("module 1 has another shape than the first")
+    );
     let frozen = FrozenFunctionals::new(&modules[..1], 2).unwrap();
-    assert!(message!(frozen.forward(Tensor::zeros([0, 3, 8, 8], &device), Path::Fast)).contains("at least one image"));
+    assert!(
+        message!(frozen.forward(Tensor::zeros([0, 3, 8, 8], &device), Path::Fast))
+            .contains("at least one image")
+    );
 }
 
 #[test]
@@ -97,8 +108,14 @@ fn decoders_and_sums_say_which_shapes_do_not_fit() {
     let frozen = FrozenDecoders::new(&[(parameters, statistics(8, &device))]).unwrap();
     let outputs = Tensor::zeros([2, 2, 8, 5, 5], &device);
     let target = Tensor::zeros([2, 3, 8, 8], &device);
-    assert!(message!(frozen.losses(outputs.clone(), target, Path::Fast)).contains("1 decoders and outputs of 2 modules"));
+    assert!(
+        message!(frozen.losses(outputs.clone(), target, Path::Fast))
+            .contains("1 decoders and outputs of 2 modules")
+    );
     let weights = Tensor::zeros([3, 2], &device);
     let wrong = message!(weighted_sum(outputs, None, weights, Path::Fast));
-    assert!(wrong.contains("the weights of 2 modules are [2, 2]") && wrong.contains("weights [3, 2]"), "{wrong}");
+    assert!(
+        wrong.contains("the weights of 2 modules are [2, 2]") && wrong.contains("weights [3, 2]"),
+        "{wrong}"
+    );
 }

@@ -19,7 +19,8 @@ pub fn pairs(shape: &ConvShape, group: usize) -> Vec<Vec<Pair>> {
                 let Some(line) = shape.meets(shape.height, out, row) else { continue };
                 pairs.extend(columns.iter().map(|&(column, out_column)| Pair {
                     input: (image * shape.in_size() + (line * shape.width + column) * shape.inputs) as u32,
-                    output: (image * shape.out_size() + (out * shape.out_width + out_column) * shape.outputs) as u32,
+                    output: (image * shape.out_size() + (out * shape.out_width + out_column) * shape.outputs)
+                        as u32,
                 }));
             }
         }
@@ -36,7 +37,7 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     for tap in 0..conv.pairs.len() {
         let rows = |pair: &Pair| (pair.input as usize, pair.output as usize);
         // SAFETY: `check` made sure of the lengths of `x` and `y`, and `pairs` of offsets inside them.
-        unsafe { multiply(simd, x, weights, tap, conv.of(tap, images).iter().map(rows), y) };
+        unsafe { multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), y) };
     }
 }
 
@@ -50,7 +51,7 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     for tap in 0..conv.pairs.len() {
         let rows = |pair: &Pair| (pair.output as usize, pair.input as usize);
         // SAFETY: as above.
-        unsafe { multiply(simd, y, weights, tap, conv.of(tap, images).iter().map(rows), x) };
+        unsafe { multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), x) };
     }
 }
 
@@ -64,7 +65,7 @@ unsafe fn multiply<S: Simd>(
     from: &[f32],
     weights: &Packed,
     tap: usize,
-    rows: impl ExactSizeIterator<Item = (usize, usize)> + Clone,
+    rows: &(impl ExactSizeIterator<Item = (usize, usize)> + Clone),
     to: &mut [f32],
 ) {
     // 16 kB of weights at a time: they share the nearest cache with the pixels.

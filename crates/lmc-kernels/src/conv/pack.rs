@@ -88,7 +88,8 @@ pub fn forward(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Packed
     let taps = kernel * kernel;
     assert_eq!(weight.len(), shape.weights(), "weights of {shape:?}");
     if shape.is_shallow() {
-        let at = |step: usize, output: usize| weight[(output * inputs + step % inputs) * taps + step / inputs];
+        let at =
+            |step: usize, output: usize| weight[(output * inputs + step % inputs) * taps + step / inputs];
         return pack(set, [1, taps * inputs, outputs], |_, step, output| at(step, output));
     }
     pack(set, [taps, inputs, outputs], |tap, input, output| weight[(output * inputs + input) * taps + tap])
@@ -102,7 +103,9 @@ pub fn transposed(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Pac
     if shape.is_shallow() {
         // Filled up to what the rows of patches are filled up to, so that tiles write whole vectors.
         let columns = super::shallow::patch_size(shape);
-        let at = |column: usize, output: usize| weight[(output * inputs + column % inputs) * taps + column / inputs];
+        let at = |column: usize, output: usize| {
+            weight[(output * inputs + column % inputs) * taps + column / inputs]
+        };
         let at = |_, output, column| if column < taps * inputs { at(column, output) } else { 0.0 };
         return pack(set, [1, outputs, columns], at);
     }

@@ -29,7 +29,7 @@ impl ConvShape {
         self.width + 2 * self.padding
     }
 
-    fn frame_size(&self) -> usize {
+    pub(super) fn frame_size(&self) -> usize {
         (self.height + 2 * self.padding) * self.frame_width() * self.inputs
     }
 

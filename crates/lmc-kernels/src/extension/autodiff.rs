@@ -9,9 +9,12 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, AutodiffBackend, Flex, TensorMetadata};
 
-use super::flex::{self, Block, DecoderBlock, Primitive, channels_last, images, module_images, numbers, tensor, vector};
+use super::flex::{
+    self, Block, DecoderBlock, Primitive, channels_last, images, module_images, numbers, tensor, vector,
+};
 use super::{
-    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path, TrainedTensors,
+    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path,
+    TrainedTensors,
 };
 use crate::conv::ConvShape;
 use crate::decoder::FrozenDecoder;
@@ -55,7 +58,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         path: Path,
     ) -> FloatTensor<Self> {
         if path == Path::Plain {
-            return reference::functional_frozen::<Self>(input, parameters, padding);
+            return reference::functional_frozen::<Self>(&input, &parameters, padding);
         }
         let prepared = Frozen.prepare::<C>([input.node()]).compute_bound().stateful();
         let input = input.into_primitive();
@@ -89,7 +92,8 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             return reference::decoder_train::<Self>(input, target, parameters);
         }
         let DecoderTensors { first, first_bias, gamma, beta, second, second_bias } = parameters;
-        let nodes = [&input, &first, &first_bias, &gamma, &beta, &second, &second_bias].map(|tensor| tensor.node());
+        let inputs = [&input, &first, &first_bias, &gamma, &beta, &second, &second_bias];
+        let nodes = inputs.map(FloatTensor::<Self>::node);
         let parameters = DecoderTensors {
             first: first.into_primitive(),
             first_bias: first_bias.into_primitive(),
@@ -115,7 +119,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         path: Path,
     ) -> FloatTensor<Self> {
         if path == Path::Plain {
-            return reference::decoder_frozen::<Self>(inputs, target, parameters);
+            return reference::decoder_frozen::<Self>(&inputs, &target, &parameters);
         }
         let prepared = FrozenDecoders.prepare::<C>([inputs.node()]).compute_bound().stateful();
         let (inputs, target) = (inputs.into_primitive(), target.into_primitive());
@@ -193,8 +197,14 @@ impl Backward<Flex, 5> for Functional {
         let [to_input, rest @ ..] = ops.parents;
         let wanted = Wanted { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
         let set = InstructionSet::best();
-        let found =
-            block.functional().backward(set, numbers(&block.input), block.count, &saved, numbers(&gradient), wanted);
+        let found = block.functional().backward(
+            set,
+            numbers(&block.input),
+            block.count,
+            &saved,
+            numbers(&gradient),
+            wanted,
+        );
         let ConvShape { height, width, inputs, outputs, kernel, .. } = block.shape;
         if let Some(node) = to_input {
             grads.register::<Flex>(node.id, images(found.input, [block.count, height, width, inputs]));
@@ -302,12 +312,18 @@ impl Backward<Flex, 2> for Sum {
         let (shape, count) = (stack.shape(), stack.shape()[1]);
         let [to_stack, to_weights] = ops.parents;
         if let Some(node) = to_stack {
-            let into = weighted_sum::outputs_gradient(InstructionSet::best(), numbers(&weights), numbers(&gradient), count);
+            let into = weighted_sum::outputs_gradient(
+                InstructionSet::best(),
+                numbers(&weights),
+                numbers(&gradient),
+                count,
+            );
             let into = module_images(into, [shape[0], shape[1], shape[2], shape[3], shape[4]]);
             grads.register::<Flex>(node.id, into);
         }
         if let Some(node) = to_weights {
-            let into = weighted_sum::weights_gradient(&flex::outputs(&stack, None), numbers(&gradient), count);
+            let into =
+                weighted_sum::weights_gradient(&flex::outputs(&stack, None), numbers(&gradient), count);
             grads.register::<Flex>(node.id, tensor(into, [shape[0], count]));
         }
     }

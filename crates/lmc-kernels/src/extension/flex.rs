@@ -6,7 +6,8 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, TensorData};
 
 use super::{
-    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path, TrainedTensors,
+    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path,
+    TrainedTensors,
 };
 use crate::batch_norm::Statistics;
 use crate::conv::ConvShape;
@@ -187,9 +188,10 @@ impl FrozenDecoder {
         let modules = first[0];
         let shape =
             DecoderShape { side, inputs: first[1], hidden: first[2], outputs: second[2], kernel: second[3] };
-        let FrozenDecoderTensors { first, first_bias, gamma, beta, mean, variance, second, second_bias } = parameters;
-        let stacks =
-            [first, first_bias, gamma, beta, mean, variance, second, second_bias].map(Primitive::to_contiguous);
+        let FrozenDecoderTensors { first, first_bias, gamma, beta, mean, variance, second, second_bias } =
+            parameters;
+        let stacks = [first, first_bias, gamma, beta, mean, variance, second, second_bias]
+            .map(Primitive::to_contiguous);
         let decoder = |module: usize| {
             let [first, first_bias, gamma, beta, mean, variance, second, second_bias] =
                 stacks.each_ref().map(|stack| part(numbers(stack), module, modules));
@@ -245,8 +247,12 @@ pub fn outputs<'a>(stack: &'a Primitive, last: Option<&'a Primitive>) -> Vec<&'a
 pub fn sum(stack: &Primitive, last: Option<&Primitive>, weights: &Primitive) -> Primitive {
     let shape = stack.shape();
     let weights = weights.to_contiguous();
-    let out =
-        weighted_sum::weighted_sum(InstructionSet::best(), &outputs(stack, last), numbers(&weights), shape[1]);
+    let out = weighted_sum::weighted_sum(
+        InstructionSet::best(),
+        &outputs(stack, last),
+        numbers(&weights),
+        shape[1],
+    );
     images(out, [shape[1], shape[2], shape[3], shape[4]])
 }
 
@@ -272,7 +278,7 @@ impl Kernels for Flex {
     ) -> Primitive {
         match path {
             Path::Fast => functional_frozen(&input, &parameters, &packed, padding, false).0,
-            Path::Plain => reference::functional_frozen::<Self>(input, parameters, padding),
+            Path::Plain => reference::functional_frozen::<Self>(&input, &parameters, padding),
         }
     }
 
@@ -297,7 +303,7 @@ impl Kernels for Flex {
     ) -> Primitive {
         match path {
             Path::Fast => decoder_frozen(&inputs, &target, &parameters, &packed, false).0,
-            Path::Plain => reference::decoder_frozen::<Self>(inputs, target, parameters),
+            Path::Plain => reference::decoder_frozen::<Self>(&inputs, &target, &parameters),
         }
     }
 

@@ -62,7 +62,8 @@ pub fn functional(shape: [usize; 3], device: &Device) -> FunctionalParameters {
     let [inputs, outputs, kernel] = shape;
     let bound = 1.0 / ((inputs * kernel * kernel) as f64).sqrt();
     FunctionalParameters {
-        weight: Tensor::random([outputs, inputs, kernel, kernel], between(-bound, bound), device).require_grad(),
+        weight: Tensor::random([outputs, inputs, kernel, kernel], between(-bound, bound), device)
+            .require_grad(),
         bias: Tensor::random([outputs], between(-bound, bound), device).require_grad(),
         gamma: Tensor::random([outputs], between(-1.5, 1.5), device).require_grad(),
         beta: Tensor::random([outputs], between(-0.5, 0.5), device).require_grad(),
@@ -90,7 +91,12 @@ pub fn statistics(channels: usize, device: &Device) -> RunningStatistics {
 }
 
 /// What batch norm gives, in 64 bits: with these statistics or those of the batch.
-fn normalised(values: Tensor<4>, gamma: Tensor<1>, beta: Tensor<1>, running: Option<&RunningStatistics>) -> Tensor<4> {
+fn normalised(
+    values: Tensor<4>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    running: Option<&RunningStatistics>,
+) -> Tensor<4> {
     let along = |vector: Tensor<1>| vector.reshape([1, -1, 1, 1]);
     let mean = values.clone().mean_dim(0).mean_dim(2).mean_dim(3);
     let centred = values.clone() - mean.clone();
@@ -133,7 +139,11 @@ pub fn clear_pools(
 
 /// The second bias set such that no ReLU of the decoder is near zero is impossible to arrange; this says how near the
 /// nearest one is.
-pub fn nearest_relu(input: &Tensor<4>, parameters: &DecoderParameters, running: Option<&RunningStatistics>) -> f64 {
+pub fn nearest_relu(
+    input: &Tensor<4>,
+    parameters: &DecoderParameters,
+    running: Option<&RunningStatistics>,
+) -> f64 {
     let parameters = precise_decoder(parameters);
     let options = ConvTransposeOptions::new([2, 2], [2, 2], [0, 0], [1, 1], 1);
     let hidden = conv_transpose2d(precise(input), parameters.first, Some(parameters.first_bias), options);
@@ -151,5 +161,9 @@ pub fn difference(fast: &[f64], precise: &[f64], floor: f64) -> f64 {
 
 /// The same cases on every machine and in every run.
 pub fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(7), ..ProptestConfig::with_cases(cases) }
+    ProptestConfig {
+        failure_persistence: None,
+        rng_seed: prop::test_runner::RngSeed::Fixed(7),
+        ..ProptestConfig::with_cases(cases)
+    }
 }
