@@ -89,9 +89,14 @@ pub fn over_images<const O: usize>(
     };
     let mut partial = partial.into_iter();
     let mut total = partial.next().unwrap_or_else(|| Scratch::zeros(sums));
-    for part in partial {
-        total.iter_mut().zip(part.iter()).for_each(|(total, part)| *total += part);
-    }
+    let rest: Vec<Scratch> = partial.collect();
+    // Every number is the sum of its parts in order, whichever thread adds it up.
+    const AT_ONCE: usize = 4096;
+    total.par_chunks_mut(AT_ONCE).enumerate().for_each(|(at, total)| {
+        for part in &rest {
+            total.iter_mut().zip(&part[at * AT_ONCE..]).for_each(|(total, part)| *total += part);
+        }
+    });
     total
 }
 
