@@ -5,7 +5,6 @@
 //! have their batch norm folded into their weights; rows and columns that the pool drops are not computed, and at most
 //! the winners of the pools are kept.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::batch_norm::{self, Affine, Backward, Statistics};
@@ -13,7 +12,7 @@ use crate::conv::{Conv, ConvShape, Packed};
 use crate::instruction_set::InstructionSet;
 use crate::pool::{self, PoolShape};
 use crate::scratch::Scratch;
-use crate::threads::{Images, over_images};
+use crate::threads::{Images, of, over_images};
 
 /// Parameters of a block. Weights are `[output, input, row, column]`, as burn and PyTorch keep them.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +63,6 @@ pub struct Gradients {
 
 fn pool_shape(shape: &ConvShape) -> PoolShape {
     PoolShape { height: shape.out_height, width: shape.out_width, channels: shape.outputs }
-}
-
-/// The floats of some images.
-fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
-    &numbers[images.start * size..images.end * size]
 }
 
 impl Functional<'_> {

@@ -36,13 +36,6 @@ impl Scratch {
         Self { memory: memory.unwrap_or_else(|| vec![0.0; length]), length }
     }
 
-    /// Copies of some floats.
-    pub fn copy(from: &[f32]) -> Self {
-        let mut scratch = Self::take(from.len());
-        scratch.copy_from_slice(from);
-        scratch
-    }
-
     /// `length` zeros.
     pub fn zeros(length: usize) -> Self {
         let mut scratch = Self::take(length);

@@ -45,6 +45,11 @@ impl Images {
     }
 }
 
+/// The floats of some images, of which each has `size`.
+pub fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
+    &numbers[images.start * size..images.end * size]
+}
+
 /// Does `work(images of a group, their places in the outputs, sums of the part)` for all groups; gives the sum of
 /// all parts.
 ///
