@@ -19,7 +19,9 @@ use pulp::{Simd, WithSimd};
 
 use crate::instruction_set::InstructionSet;
 use crate::tile::Pair;
+pub(crate) use deep::multiply;
 pub use pack::Packed;
+pub(crate) use pack::pack;
 
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

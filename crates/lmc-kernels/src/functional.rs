@@ -13,6 +13,7 @@ use crate::instruction_set::InstructionSet;
 use crate::pool::{self, PoolShape};
 use crate::scratch::Scratch;
 use crate::threads::{Images, of, over_images};
+use crate::winograd::Winograd;
 
 /// Parameters of a block. Weights are `[output, input, row, column]`, as burn and PyTorch keep them.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +154,7 @@ pub struct FrozenFunctional {
 struct Folded {
     weight: Vec<f32>,
     bias: Vec<f32>,
+    /// For [`Winograd`] if it suits, else for [`Conv`].
     forward: Packed,
     /// Only modules above a free one ever send a gradient down.
     transposed: OnceLock<Packed>,
@@ -161,7 +163,10 @@ struct Folded {
 impl FrozenFunctional {
     /// From blocks of one shape with their running statistics.
     pub fn new(shape: ConvShape, set: InstructionSet, blocks: &[(Functional<'_>, Statistics)]) -> Self {
-        let conv = Conv::new(shape, 1, set);
+        let pack = |weight: &[f32]| match Winograd::forward(&shape, set) {
+            Some(winograd) => winograd.pack(weight),
+            None => Conv::new(shape, 1, set).pack(weight),
+        };
         let fold = |(block, statistics): &(Functional<'_>, Statistics)| {
             let affine = Affine::new(block.gamma, block.beta, statistics);
             let mut weight = block.weight.to_vec();
@@ -171,7 +176,7 @@ impl FrozenFunctional {
             }
             let bias = block.bias.iter().zip(&affine.scale).zip(&affine.shift);
             let bias = bias.map(|((bias, scale), shift)| bias * scale + shift).collect();
-            Folded { forward: conv.pack(&weight), bias, weight, transposed: OnceLock::new() }
+            Folded { forward: pack(&weight), bias, weight, transposed: OnceLock::new() }
         };
         Self { shape, set, modules: blocks.iter().map(fold).collect() }
     }
@@ -192,9 +197,9 @@ impl FrozenFunctional {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
         let group = shape.group();
-        let conv = Conv::new(shape, group, set);
         let count = self.modules.len() * images;
         let all = Images { count, group, per_module: images };
+        let convolve = Convolve::new(Winograd::forward(&shape, set), shape, group, set);
         let mut out = Scratch::take(count * pool.pooled_size());
         let mut winners = Scratch::take(if keep { out.len() } else { 0 });
         over_images(all, [&mut out, &mut winners], 0, |at, [out, winners], _| {
@@ -202,7 +207,7 @@ impl FrozenFunctional {
             let start = at.start % images;
             let mut y = Scratch::take(at.len() * shape.out_size());
             let input = of(input, &(start..start + at.len()), shape.in_size());
-            conv.forward(input, &module.forward, &module.bias, &mut y);
+            convolve.forward(input, module, &mut y);
             pool::pool_frozen(set, pool, &y, out, keep.then_some(winners));
         });
         (out, winners)
@@ -213,20 +218,72 @@ impl FrozenFunctional {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
         let group = shape.group();
-        let conv = Conv::new(shape, group, set);
-        let zeros = vec![0.0; shape.inputs];
+        let convolve = Convolve::new(Winograd::transposed(&shape, set), shape, group, set);
         let mut into = Scratch::take(images * shape.in_size());
         over_images(Images::new(images, group), [&mut into], 0, |at, [into], _| {
-            let mut dy = Scratch::take(at.len() * shape.out_size());
-            for (number, module) in self.modules.iter().enumerate() {
+            let size = at.len() * shape.out_size();
+            let gradients = (0..self.modules.len()).map(|number| {
                 let place = number * images + at.start..number * images + at.end;
                 let (winners, gradient) =
                     (of(winners, &place, pool.pooled_size()), of(gradient, &place, pool.pooled_size()));
+                let mut dy = Scratch::take(size);
                 pool::unpool_frozen(set, pool, winners, gradient, &mut dy);
-                let weights = module.transposed.get_or_init(|| conv.pack_transposed(&module.weight));
-                conv.transposed(&dy, weights, (number == 0).then_some(&zeros), into);
-            }
+                dy
+            });
+            convolve.transposed(self.modules.iter().zip(gradients), into);
         });
         into
+    }
+}
+
+/// The way in which frozen modules convolve groups of images.
+enum Convolve {
+    Direct(Conv),
+    Winograd(Winograd),
+}
+
+impl Convolve {
+    fn new(winograd: Option<Winograd>, shape: ConvShape, group: usize, set: InstructionSet) -> Self {
+        winograd.map_or_else(|| Self::Direct(Conv::new(shape, group, set)), Self::Winograd)
+    }
+
+    fn forward(&self, input: &[f32], module: &Folded, y: &mut [f32]) {
+        match self {
+            Self::Direct(conv) => conv.forward(input, &module.forward, &module.bias, y),
+            Self::Winograd(winograd) => {
+                let images = winograd.images(input);
+                let mut patches = Scratch::take(winograd.patches_size(images));
+                let mut products = Scratch::take(winograd.products_size(images));
+                winograd.transform(input, &mut patches);
+                winograd.multiply(&patches, &module.forward, true, &mut products);
+                winograd.finish(&products, &module.bias, y);
+            }
+        }
+    }
+
+    /// The sum over all modules of what their gradients send to the input.
+    fn transposed<'a>(&self, modules: impl Iterator<Item = (&'a Folded, Scratch)>, into: &mut [f32]) {
+        match self {
+            Self::Direct(conv) => {
+                let zeros = vec![0.0; conv.shape.inputs];
+                for (number, (module, dy)) in modules.enumerate() {
+                    let weights = module.transposed.get_or_init(|| conv.pack_transposed(&module.weight));
+                    conv.transposed(&dy, weights, (number == 0).then_some(&zeros), into);
+                }
+            }
+            Self::Winograd(winograd) => {
+                let (mut patches, mut products) = (Scratch::default(), Scratch::default());
+                for (number, (module, dy)) in modules.enumerate() {
+                    if number == 0 {
+                        patches = Scratch::take(winograd.patches_size(winograd.images(&dy)));
+                        products = Scratch::take(winograd.products_size(winograd.images(&dy)));
+                    }
+                    let weights = module.transposed.get_or_init(|| winograd.pack_transposed(&module.weight));
+                    winograd.transform(&dy, &mut patches);
+                    winograd.multiply(&patches, weights, number == 0, &mut products);
+                }
+                winograd.finish(&products, &vec![0.0; winograd.outputs()], into);
+            }
+        }
     }
 }

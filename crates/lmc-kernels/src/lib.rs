@@ -15,7 +15,7 @@
 //! 2. [`extension`]: the operations on burn's backends. CPU tensors go to our kernels, all others to [`mod@reference`],
 //!    the same out of burn's own operations; [`Path`] asks for one or the other;
 //! 3. [`functional`], [`decoder`], [`mod@weighted_sum`]: the blocks on plain numbers, channels-last, forward and back;
-//! 4. [`conv`], [`batch_norm`], [`pool`], [`sigmoid`]: what blocks are made of;
+//! 4. [`conv`], [`winograd`], [`batch_norm`], [`pool`], [`sigmoid`]: what blocks are made of;
 //! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
 //!    results that do not depend on their number; [`scratch`]: memory that is used again.
 //!
@@ -36,6 +36,7 @@ pub mod sigmoid;
 pub mod threads;
 pub mod tile;
 pub mod weighted_sum;
+pub mod winograd;
 pub mod workloads;
 
 pub use extension::Path;

@@ -37,7 +37,9 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     for tap in 0..conv.pairs.len() {
         let rows = |pair: &Pair| (pair.input as usize, pair.output as usize);
         // SAFETY: `check` made sure of the lengths of `x` and `y`, and `pairs` of offsets inside them.
-        unsafe { multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), y) };
+        unsafe {
+            multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, y)
+        };
     }
 }
 
@@ -51,21 +53,24 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     for tap in 0..conv.pairs.len() {
         let rows = |pair: &Pair| (pair.output as usize, pair.input as usize);
         // SAFETY: as above.
-        unsafe { multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), x) };
+        unsafe {
+            multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, x)
+        };
     }
 }
 
-/// `to[row] += from[row] W[tap]` for all rows.
+/// `to[row] = start + from[row] W[tap]` for all rows.
 ///
 /// # Safety
 /// `from` holds as many floats as the sums are long, and `to` all columns, from every offset on.
 #[inline(always)]
-unsafe fn multiply<S: Simd>(
+pub unsafe fn multiply<S: Simd>(
     simd: S,
     from: &[f32],
     weights: &Packed,
     tap: usize,
     rows: &(impl ExactSizeIterator<Item = (usize, usize)> + Clone),
+    start: Start<'_>,
     to: &mut [f32],
 ) {
     // 16 kB of weights at a time: they share the nearest cache with the pixels.
@@ -82,7 +87,10 @@ unsafe fn multiply<S: Simd>(
                 distance: 0,
                 first: block.first,
                 columns: block.columns,
-                start: Start::Existing,
+                start: match start {
+                    Start::From(numbers) if chunk == 0 => Start::From(&numbers[..block.columns]),
+                    _ => Start::Existing,
+                },
             };
             // SAFETY: the caller's promise; `a` starts with the chunk's first channel.
             unsafe { pixels(simd, &tile, rows.clone(), to) };

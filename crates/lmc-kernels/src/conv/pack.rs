@@ -59,7 +59,8 @@ impl WithSimd for Blocks {
     }
 }
 
-fn pack(
+/// Packs `weight(list, step, column)`.
+pub fn pack(
     set: InstructionSet,
     [lists, steps, columns]: [usize; 3],
     weight: impl Fn(usize, usize, usize) -> f32,
