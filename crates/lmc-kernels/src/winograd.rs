@@ -277,8 +277,9 @@ impl WithSimd for Finish<'_> {
                         line([product(0, c), product(1, c), product(2, c), product(3, c)])
                     });
                     let bias = read::<S>(&bias[channel..]);
-                    for r in 0..2.min(height - row) {
-                        let across = line([down[0][r], down[1][r], down[2][r], down[3][r]]);
+                    for (r, across) in
+                        (0..2.min(height - row)).map(|r| (r, line(down.map(|column| column[r]))))
+                    {
                         for (c, vector) in across.into_iter().enumerate().take(width - column) {
                             let place = ((row + r) * width + column + c) * channels + channel;
                             write::<S>(&mut image[place..], simd.add_f32s(vector, bias));

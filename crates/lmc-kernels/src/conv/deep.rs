@@ -38,7 +38,7 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
         let rows = |pair: &Pair| (pair.input as usize, pair.output as usize);
         // SAFETY: `check` made sure of the lengths of `x` and `y`, and `pairs` of offsets inside them.
         unsafe {
-            multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, y)
+            multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, y);
         };
     }
 }
@@ -54,7 +54,7 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
         let rows = |pair: &Pair| (pair.output as usize, pair.input as usize);
         // SAFETY: as above.
         unsafe {
-            multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, x)
+            multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, x);
         };
     }
 }
