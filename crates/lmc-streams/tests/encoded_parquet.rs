@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use ::parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
@@ -295,20 +295,31 @@ fn not_parquet_at_all_and_missing() {
     assert!(error.contains("no .parquet file"), "{error}");
 }
 
+/// Every way in which writers compress pages.
+fn codecs() -> [Compression; 6] {
+    [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::GZIP(GzipLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
+        Compression::LZ4_RAW,
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn what_is_written_comes_back(
         rows in prop::collection::vec((any::<[u8; 3]>(), 0..5_i64), 1..40),
         with_ranks in any::<bool>(),
-        codec in 0..3_usize,
+        codec in 0..6_usize,
         rows_per_group in 1..20_usize,
     ) {
         let mut sheet = Sheet::new(&rows);
         sheet.metadata = None;
         sheet.rows_per_group = rows_per_group;
-        sheet.compression =
-            [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())][codec];
+        sheet.compression = codecs()[codec];
         sheet.ranks = with_ranks.then(|| (0..rows.len() as i32).map(|row| 1000 - row * 3).collect());
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("a.parquet");
@@ -331,13 +342,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn mutated_files_never_panic(
-        codec in 0..3_usize,
+        codec in 0..6_usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         from_end in any::<bool>(),
     ) {
         let mut sheet = three();
-        sheet.compression =
-            [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())][codec];
+        sheet.compression = codecs()[codec];
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("a.parquet");
         sheet.write(&path);
