@@ -1,5 +1,6 @@
 //! The kernels as operations of burn: a trait on backends whose default is made of burn's own operations, and our own
-//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with ways back written by hand for its autodiff (`extension/autodiff.rs`).
+//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with ways back written by hand for its autodiff
+//! (`extension/autodiff.rs`).
 //!
 //! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs of
 //! several modules. What our operations give is stored channels-last and seen through a permuted view, so that the

@@ -47,6 +47,18 @@ fn total<const D: usize>(values: &Tensor<D>, factors: &Tensor<D>) -> f64 {
     numbers(values).iter().zip(numbers(factors)).map(|(value, factor)| value * factor).sum()
 }
 
+/// Compares the gradient of one parameter, by name.
+macro_rules! parameter {
+    ($kind:ident, $name:ident, $parameters:ident, $gradients:ident, $loss:ident) => {
+        compare(
+            stringify!($name),
+            &$parameters.$name,
+            &$parameters.$name.grad(&$gradients).unwrap(),
+            |$name| $loss(&lmc_kernels::$kind { $name, ..$parameters.clone() }),
+        )
+    };
+}
+
 #[test]
 fn functional_block() {
     let device = device(1);
@@ -60,22 +72,10 @@ fn functional_block() {
     compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
         total(&run(&input, &parameters), &factors)
     });
-    macro_rules! parameter {
-        ($name:ident) => {
-            compare(
-                stringify!($name),
-                &parameters.$name,
-                &parameters.$name.grad(&gradients).unwrap(),
-                |$name| {
-                    let parameters = lmc_kernels::FunctionalParameters { $name, ..parameters.clone() };
-                    total(&run(&input, &parameters), &factors)
-                },
-            )
-        };
-    }
-    parameter!(weight);
-    parameter!(gamma);
-    parameter!(beta);
+    let loss = |parameters: &_| total(&run(&input, parameters), &factors);
+    parameter!(FunctionalParameters, weight, parameters, gradients, loss);
+    parameter!(FunctionalParameters, gamma, parameters, gradients, loss);
+    parameter!(FunctionalParameters, beta, parameters, gradients, loss);
 }
 
 #[test]
@@ -104,24 +104,12 @@ fn decoder_block() {
     compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
         total(&run(&input, &parameters), &factors)
     });
-    macro_rules! parameter {
-        ($name:ident) => {
-            compare(
-                stringify!($name),
-                &parameters.$name,
-                &parameters.$name.grad(&gradients).unwrap(),
-                |$name| {
-                    let parameters = lmc_kernels::DecoderParameters { $name, ..parameters.clone() };
-                    total(&run(&input, &parameters), &factors)
-                },
-            )
-        };
-    }
-    parameter!(first);
-    parameter!(gamma);
-    parameter!(beta);
-    parameter!(second);
-    parameter!(second_bias);
+    let loss = |parameters: &_| total(&run(&input, parameters), &factors);
+    parameter!(DecoderParameters, first, parameters, gradients, loss);
+    parameter!(DecoderParameters, gamma, parameters, gradients, loss);
+    parameter!(DecoderParameters, beta, parameters, gradients, loss);
+    parameter!(DecoderParameters, second, parameters, gradients, loss);
+    parameter!(DecoderParameters, second_bias, parameters, gradients, loss);
 }
 
 #[test]

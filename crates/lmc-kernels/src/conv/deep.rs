@@ -4,7 +4,7 @@
 use pulp::Simd;
 
 use super::pack::Packed;
-use super::{ConvShape, Forward, PIXELS_AT_ONCE, Transposed, WeightGradient, start_from};
+use super::{Conv, ConvShape, Forward, PIXELS_AT_ONCE, Transposed, WeightGradient, start_from};
 use crate::tile::{Channels, Pair, Pixels, Start, channels, most_vectors, pixels};
 
 /// The pairs of each tap, image by image.
@@ -34,13 +34,9 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     let Forward { conv, x, weights, bias, y } = work;
     start_from(bias, y);
     let images = conv.images(y);
-    for tap in 0..conv.pairs.len() {
-        let rows = |pair: &Pair| (pair.input as usize, pair.output as usize);
-        // SAFETY: `check` made sure of the lengths of `x` and `y`, and `pairs` of offsets inside them.
-        unsafe {
-            multiply(simd, x, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, y);
-        };
-    }
+    let rows = |pair: &Pair| (pair.input as usize, pair.output as usize);
+    // SAFETY: `check` made sure of the lengths of `x` and `y`, and `pairs` of offsets inside them.
+    unsafe { all_taps(simd, conv, x, weights, images, rows, y) };
 }
 
 #[inline(always)]
@@ -50,12 +46,29 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
         start_from(bias, x);
     }
     let images = conv.images(y);
+    let rows = |pair: &Pair| (pair.output as usize, pair.input as usize);
+    // SAFETY: as in `forward`.
+    unsafe { all_taps(simd, conv, y, weights, images, rows, x) };
+}
+
+/// `to[row] += from[row] W[tap]` for all taps and the rows that their pairs make.
+///
+/// # Safety
+/// As for [`multiply`], for every row of every tap.
+#[inline(always)]
+unsafe fn all_taps<S: Simd>(
+    simd: S,
+    conv: &Conv,
+    from: &[f32],
+    weights: &Packed,
+    images: usize,
+    rows: impl Fn(&Pair) -> (usize, usize) + Copy,
+    to: &mut [f32],
+) {
     for tap in 0..conv.pairs.len() {
-        let rows = |pair: &Pair| (pair.output as usize, pair.input as usize);
-        // SAFETY: as above.
-        unsafe {
-            multiply(simd, y, weights, tap, &conv.of(tap, images).iter().map(rows), Start::Existing, x);
-        };
+        let rows = conv.of(tap, images).iter().map(rows);
+        // SAFETY: the caller's promise.
+        unsafe { multiply(simd, from, weights, tap, &rows, Start::Existing, to) };
     }
 }
 

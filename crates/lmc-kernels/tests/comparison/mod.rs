@@ -137,8 +137,7 @@ pub fn clear_pools(
     Tensor::from_data(TensorData::new(clear, shape), &input.device())
 }
 
-/// The second bias set such that no ReLU of the decoder is near zero is impossible to arrange; this says how near the
-/// nearest one is.
+/// How near to zero the nearest value in front of the decoder's ReLU is.
 pub fn nearest_relu(
     input: &Tensor<4>,
     parameters: &DecoderParameters,
