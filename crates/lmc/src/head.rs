@@ -1,0 +1,194 @@
+//! Heads: one per task, each a linear classifier with a structural component of its own (paper §3.1).
+//!
+//! In training the head is the task's. At test, without a task ID, every head scores the features and the one with the
+//! smallest structural loss answers: the last layer selects one module, hard. The structural component never sends
+//! gradients into the trunk.
+
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor};
+use lmc_streams::Seed;
+use serde::{Deserialize, Serialize};
+
+use crate::structural::invertible::{Invertible, InvertibleConfig, unit_length};
+use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
+
+/// Which kind of structural component heads have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadStructuralKind {
+    /// Additive coupling of the features, normalised to length 1: the paper's.
+    Invertible,
+    /// Tells the features, normalised to length 1, from the logits.
+    Decoder,
+}
+
+/// Sizes of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadConfig {
+    /// Length of the feature vector.
+    pub features: usize,
+    /// Number of classes.
+    pub classes: usize,
+    /// Kind of structural component.
+    pub structural: HeadStructuralKind,
+}
+
+/// The structural component of a head.
+#[derive(Clone, Debug)]
+pub enum HeadStructural {
+    /// Additive coupling.
+    Invertible(Invertible),
+    /// Two linear layers from the logits to the features.
+    Decoder(HeadDecoder),
+}
+
+/// Two linear layers with a ReLU between them.
+#[derive(Clone, Debug)]
+pub struct HeadDecoder {
+    first: Tensor<2>,
+    first_bias: Tensor<1>,
+    second: Tensor<2>,
+    second_bias: Tensor<1>,
+}
+
+/// Neurons between the two layers of a head's decoder.
+const HIDDEN: usize = 64;
+
+/// What tells the classes of one task apart.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The task that it belongs to.
+    pub task: String,
+    /// Its class names, in label order.
+    pub classes: Vec<String>,
+    /// `[class, feature]`.
+    pub weight: Tensor<2>,
+    /// `[class]`.
+    pub bias: Tensor<1>,
+    /// How well features fit.
+    pub structural: HeadStructural,
+    /// Learned in an earlier task: frozen for ever.
+    pub learned: bool,
+}
+
+impl HeadConfig {
+    /// A head with random parameters.
+    pub fn init(&self, task: &str, classes: Vec<String>, seed: &Seed, device: &Device) -> Head {
+        let mut draw = Draw::new(&seed.named("classifier"), device);
+        let weight = draw.uniform([self.classes, self.features], self.features);
+        let bias = draw.uniform([self.classes], self.features);
+        let seed = seed.named("structural");
+        let structural = match self.structural {
+            HeadStructuralKind::Invertible => {
+                let config = InvertibleConfig { length: self.features, normalise: true, pool: None };
+                HeadStructural::Invertible(config.init(&seed, device))
+            }
+            HeadStructuralKind::Decoder => {
+                let mut draw = Draw::new(&seed, device);
+                HeadStructural::Decoder(HeadDecoder {
+                    first: draw.uniform([HIDDEN, self.classes], self.classes),
+                    first_bias: draw.uniform([HIDDEN], self.classes),
+                    second: draw.uniform([self.features, HIDDEN], HIDDEN),
+                    second_bias: draw.uniform([self.features], HIDDEN),
+                })
+            }
+        };
+        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false }
+    }
+}
+
+impl Head {
+    /// Logits `[batch, class]` of features `[batch, feature]`.
+    pub fn logits(&self, features: Tensor<2>) -> Tensor<2> {
+        features.matmul(self.weight.clone().transpose()) + self.bias.clone().unsqueeze()
+    }
+
+    /// Structural losses `[batch]` of features `[batch, feature]`, which get no gradient.
+    pub fn losses(&self, features: Tensor<2>) -> Tensor<1> {
+        let features = features.detach();
+        match &self.structural {
+            HeadStructural::Invertible(coupling) => coupling.losses(features),
+            HeadStructural::Decoder(decoder) => {
+                let logits = self.logits(features.clone()).detach();
+                decoder.losses(logits, unit_length(features))
+            }
+        }
+    }
+
+    /// Never changes again.
+    pub fn freeze(&mut self) {
+        self.learned = true;
+        tensors::freeze(self);
+    }
+}
+
+impl HeadDecoder {
+    fn losses(&self, logits: Tensor<2>, target: Tensor<2>) -> Tensor<1> {
+        let [images, _] = logits.dims();
+        let layer = |x: Tensor<2>, weight: &Tensor<2>, bias: &Tensor<1>| {
+            x.matmul(weight.clone().transpose()) + bias.clone().unsqueeze()
+        };
+        let hidden = relu(layer(logits, &self.first, &self.first_bias)); // [batch, 64]
+        let told = layer(hidden, &self.second, &self.second_bias); // [batch, feature]
+        (told - target).square().mean_dim(1).reshape([images])
+    }
+}
+
+impl Walk for Head {
+    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
+        visitor.visit(&join(path, "classifier.weight"), Role::Functional, &mut self.weight);
+        visitor.visit(&join(path, "classifier.bias"), Role::Functional, &mut self.bias);
+        let path = join(path, "structural");
+        match &mut self.structural {
+            HeadStructural::Invertible(coupling) => coupling.walk(&path, visitor),
+            HeadStructural::Decoder(decoder) => {
+                visitor.visit(&join(&path, "linear1.weight"), Role::Structural, &mut decoder.first);
+                visitor.visit(&join(&path, "linear1.bias"), Role::Structural, &mut decoder.first_bias);
+                visitor.visit(&join(&path, "linear2.weight"), Role::Structural, &mut decoder.second);
+                visitor.visit(&join(&path, "linear2.bias"), Role::Structural, &mut decoder.second_bias);
+            }
+        }
+    }
+}
+
+/// Which head answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadSelection {
+    /// The head of a known task: LMC(¬A).
+    Given(usize),
+    /// The head with the smallest mean structural loss over the batch: LMC(A). All samples of a batch share a task.
+    Batch,
+    /// For each sample the head with the smallest structural loss.
+    Sample,
+}
+
+impl HeadSelection {
+    /// The head of each sample, from losses `[head][sample]`.
+    pub fn choose(self, losses: &[Vec<f64>], images: usize) -> Vec<usize> {
+        let smallest = |values: &mut dyn Iterator<Item = f64>| {
+            values.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(head, _)| head)
+        };
+        match self {
+            Self::Given(head) => vec![head; images],
+            Self::Batch => {
+                vec![smallest(&mut losses.iter().map(|losses| crate::composition::mean(losses))); images]
+            }
+            Self::Sample => {
+                (0..images).map(|image| smallest(&mut losses.iter().map(|losses| losses[image]))).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_chosen_by_batch_or_by_sample() {
+        let losses = [vec![0.1, 0.9], vec![0.2, 0.3]];
+        assert_eq!(HeadSelection::Batch.choose(&losses, 2), [1, 1]);
+        assert_eq!(HeadSelection::Sample.choose(&losses, 2), [0, 1]);
+        assert_eq!(HeadSelection::Given(0).choose(&losses, 2), [0, 0]);
+    }
+}

@@ -1,0 +1,23 @@
+//! Local Module Composition.
+
+pub mod adam;
+pub mod cache;
+pub mod composition;
+mod error;
+pub mod events;
+pub mod expansion;
+pub mod functional;
+pub mod head;
+pub mod layer;
+pub mod learner;
+pub mod lesson;
+pub mod module;
+pub mod network;
+pub mod prediction;
+pub mod projection;
+pub mod statistics;
+pub mod structural;
+pub mod tensors;
+
+pub use error::{Error, Result};
+pub use learner::{Learned, Learner, LearnerConfig, Material};

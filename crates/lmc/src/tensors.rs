@@ -1,0 +1,159 @@
+//! A walk over the tensors of a network: the one way in which they are saved, loaded, averaged, counted and trained.
+//!
+//! Components are plain structs of tensors; each names its own in `walk`, and what is done to them is a [`Visitor`].
+
+use burn::tensor::{Device, Tensor, TensorData};
+use lmc_kernels::RunningStatistics;
+use lmc_streams::{Random, Seed};
+
+/// What a tensor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A parameter of a functional component or a classifier: learns from the functional signal.
+    Functional,
+    /// A parameter of a structural component: learns from its own structural loss.
+    Structural,
+    /// A running statistic of a batch norm: follows the data.
+    Buffer,
+}
+
+/// Does something to every tensor that it is shown.
+pub trait Visitor {
+    /// Shows a tensor; `name` is its path, like `functional.conv.weight`.
+    fn visit<const D: usize>(&mut self, name: &str, role: Role, tensor: &mut Tensor<D>);
+}
+
+/// Has tensors.
+pub trait Walk {
+    /// Shows all tensors in a fixed order, with `path` in front of their names.
+    fn walk(&mut self, path: &str, visitor: &mut impl Visitor);
+}
+
+/// A tensor without its type: what files hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plain {
+    /// Its path.
+    pub name: String,
+    /// Its lengths.
+    pub shape: Vec<usize>,
+    /// Its numbers, row by row.
+    pub values: Vec<f32>,
+}
+
+/// The numbers of a tensor.
+pub fn values<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.clone().into_data().convert::<f32>().try_to_vec().unwrap_or_default()
+}
+
+/// A tensor with these numbers.
+pub fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// Copies all tensors out.
+pub fn plain(of: &(impl Walk + Clone)) -> Vec<Plain> {
+    struct Collect(Vec<Plain>);
+    impl Visitor for Collect {
+        fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
+            self.0.push(Plain { name: name.to_owned(), shape: tensor.dims().to_vec(), values: values(tensor) });
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    of.clone().walk("", &mut collect);
+    collect.0
+}
+
+/// Stops gradients at all tensors: they are frozen, and stay bit for bit as they are.
+pub fn freeze(of: &mut impl Walk) {
+    struct Freeze;
+    impl Visitor for Freeze {
+        fn visit<const D: usize>(&mut self, _: &str, _: Role, tensor: &mut Tensor<D>) {
+            *tensor = tensor.clone().detach();
+        }
+    }
+    of.walk("", &mut Freeze);
+}
+
+/// Makes all parameters leaves that collect gradients.
+pub fn train(of: &mut impl Walk) {
+    struct Train;
+    impl Visitor for Train {
+        fn visit<const D: usize>(&mut self, _: &str, role: Role, tensor: &mut Tensor<D>) {
+            if role != Role::Buffer {
+                *tensor = tensor.clone().detach().require_grad();
+            }
+        }
+    }
+    of.walk("", &mut Train);
+}
+
+/// The element-wise mean of components of one shape; `None` of none.
+pub fn average<T: Walk + Clone>(parents: &[&T]) -> Option<T> {
+    struct Add(Vec<Vec<f32>>, usize, f64);
+    impl Visitor for Add {
+        fn visit<const D: usize>(&mut self, _: &str, _: Role, tensor: &mut Tensor<D>) {
+            let sums = &self.0[self.1];
+            let mean = sums.iter().map(|sum| (f64::from(*sum) / self.2) as f32).collect();
+            *tensor = self::tensor(mean, tensor.dims(), &tensor.device());
+            self.1 += 1;
+        }
+    }
+    let (first, others) = parents.split_first()?;
+    let mut sums: Vec<Vec<f32>> = plain(*first).into_iter().map(|plain| plain.values).collect();
+    for other in others {
+        for (sum, plain) in sums.iter_mut().zip(plain(*other)) {
+            sum.iter_mut().zip(plain.values).for_each(|(sum, value)| *sum += value);
+        }
+    }
+    let mut mean = (*first).clone();
+    mean.walk("", &mut Add(sums, 0, parents.len() as f64));
+    Some(mean)
+}
+
+/// How many numbers are parameters.
+pub fn parameter_count(of: &(impl Walk + Clone)) -> usize {
+    struct Count(usize);
+    impl Visitor for Count {
+        fn visit<const D: usize>(&mut self, _: &str, role: Role, tensor: &mut Tensor<D>) {
+            if role != Role::Buffer {
+                self.0 += tensor.dims().iter().product::<usize>();
+            }
+        }
+    }
+    let mut count = Count(0);
+    of.clone().walk("", &mut count);
+    count.0
+}
+
+/// `path.name`, or `name` where there is no path.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// Draws initial parameters, each kind from its own named seed.
+pub(crate) struct Draw<'a> {
+    random: Random,
+    pub device: &'a Device,
+}
+
+impl<'a> Draw<'a> {
+    pub fn new(seed: &Seed, device: &'a Device) -> Self {
+        Self { random: seed.random(), device }
+    }
+
+    /// Uniform in `±1/sqrt(fan_in)`, PyTorch's default for weights and biases.
+    pub fn uniform<const D: usize>(&mut self, shape: [usize; D], fan_in: usize) -> Tensor<D> {
+        let bound = 1.0 / (fan_in as f64).sqrt();
+        let values = (0..shape.iter().product()).map(|_| self.random.between(-bound, bound) as f32).collect();
+        tensor(values, shape, self.device)
+    }
+
+    pub fn constant(&self, length: usize, value: f32) -> Tensor<1> {
+        tensor(vec![value; length], [length], self.device)
+    }
+
+    /// Mean 0, variance 1.
+    pub fn running(&self, length: usize) -> RunningStatistics {
+        RunningStatistics { mean: self.constant(length, 0.0), variance: self.constant(length, 1.0) }
+    }
+}
