@@ -5,11 +5,15 @@
 
 mod bench;
 mod data;
+mod interrupt;
 mod output;
+mod progress;
+mod run;
 mod streams;
+mod threads;
 
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -42,6 +46,7 @@ enum Verb {
     /// Streams of tasks: list, show.
     #[command(subcommand)]
     Streams(streams::Verb),
+    Run(run::Arguments),
     Bench(bench::Bench),
 }
 
@@ -50,12 +55,14 @@ impl Cli {
         match self.verb {
             Verb::Bench(bench) => bench::run(&bench),
             Verb::Data(verb) => data::run(verb, self.data_dir.as_deref()),
-            Verb::Streams(verb) => {
-                let catalog = Catalog::new(DataDirs::search(self.data_dir.as_deref())?);
-                streams::run(verb, &catalog)
-            }
+            Verb::Streams(verb) => streams::run(verb, &catalog(self.data_dir.as_deref())?),
+            Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
         }
     }
+}
+
+fn catalog(folder: Option<&Path>) -> Result<Catalog> {
+    Ok(Catalog::new(DataDirs::search(folder)?))
 }
 
 /// What the last panic said. Decoders of other crates may panic on hostile files; our readers turn that into
@@ -84,7 +91,13 @@ fn main() -> ExitCode {
 
 /// 1 for what the machine did, 2 for what the user can correct.
 fn exit_code(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<Error>() {
+    let learning = error.downcast_ref::<lmc::Error>();
+    let input = match learning {
+        Some(lmc::Error::Stopped { .. }) => return interrupt::EXIT_CODE,
+        Some(lmc::Error::Input(input)) => Some(input),
+        _ => error.downcast_ref::<Error>(),
+    };
+    match input {
         Some(Error::Download(_)) => 1,
         Some(Error::Io { action, .. }) if *action != "read" => 1,
         // Our own output could not be written.

@@ -123,6 +123,13 @@ impl TaskSet {
         (0..self.len()).filter(has_label).take(most).collect()
     }
 
+    /// At most this many of its images, evenly spaced, so that every class keeps its share.
+    pub fn thinned(&self, most: usize) -> Self {
+        let count = self.len().min(most);
+        let items = (0..count).map(|at| self.items[at * self.len() / count.max(1)]).collect();
+        Self { items, ..self.clone() }
+    }
+
     /// A set without images.
     pub fn empty() -> Self {
         let looks = Looks::One(Transform::Identity);
@@ -165,6 +172,14 @@ mod tests {
         assert_eq!(set.picture(1).pixels, [0, 0, 0, 1, 1, 1]);
         assert_eq!((set.label(0), set.rank(0), set.source_label(0)), (7, 0, 1));
         assert_eq!(set.with_transform(Transform::Digit(Colour::BLUE)).picture(0).pixels, [0, 0, 2, 0, 0, 3]);
+    }
+
+    #[test]
+    fn thinning_keeps_the_shares() {
+        let set = TaskSet::of_all(counting_set(10), 1, Transform::Identity);
+        let ranks: Vec<u8> = (0..4).map(|at| set.thinned(4).picture(at).pixels[0]).collect();
+        assert_eq!(ranks, [0, 4, 10, 14]);
+        assert_eq!((set.thinned(99).len(), set.thinned(0).len()), (10, 0));
     }
 
     #[test]

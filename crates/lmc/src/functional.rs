@@ -40,12 +40,17 @@ impl FunctionalConfig {
         let mut draw = Draw::new(seed, device);
         let fan_in = self.inputs * KERNEL * KERNEL;
         let parameters = FunctionalParameters {
-            weight: draw.uniform([self.outputs, self.inputs, KERNEL, KERNEL], fan_in),
+            weight: draw.uniform(self.weight(), fan_in),
             bias: draw.uniform([self.outputs], fan_in),
             gamma: draw.constant(self.outputs, 1.0),
             beta: draw.constant(self.outputs, 0.0),
         };
         Functional { parameters, running: draw.running(self.outputs) }
+    }
+
+    /// Shape of the convolution's weights.
+    pub(crate) fn weight(&self) -> [usize; 4] {
+        [self.outputs, self.inputs, KERNEL, KERNEL]
     }
 
     /// Side of the output map.

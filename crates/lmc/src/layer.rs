@@ -13,7 +13,7 @@ use lmc_kernels::{Path, weighted_sum};
 use crate::composition::PerModule;
 use crate::error::{Error, Result};
 use crate::module::{FrozenModules, LocalModule, ModuleConfig, Training};
-use crate::tensors::{Visitor, Walk, join, tensor, values};
+use crate::tensors::{Visitor, Walk, join, tensor, values, without_gradients};
 
 /// A layer of modules of one shape.
 #[derive(Clone, Debug)]
@@ -21,27 +21,30 @@ pub struct Layer {
     /// The shape.
     pub config: ModuleConfig,
     modules: Vec<LocalModule>,
-    /// The learned ones.
-    packed: Option<FrozenModules>,
+    learned: Option<Learned>,
 }
 
-/// How a layer runs.
+/// The learned modules of a layer.
+#[derive(Clone, Debug)]
+struct Learned {
+    /// For inputs that need a gradient.
+    tracked: FrozenModules,
+    /// For all others, on the device beneath autodiff.
+    plain: FrozenModules,
+}
+
+/// How a layer is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// All batch norms with their running statistics, no gradients for parameters.
-    Evaluation,
-    /// The free module is trained.
-    Training {
-        /// Structural losses of learned modules send gradients down.
-        signal_from_learned: bool,
-        /// How the free module is trained.
-        free: Training,
-        /// Batch norms of learned modules follow the data.
-        adapt: bool,
-    },
+pub struct Mode {
+    /// Structural losses of learned modules send gradients down.
+    pub signal_from_learned: bool,
+    /// How the free module is trained.
+    pub free: Training,
+    /// Batch norms of learned modules follow the data.
+    pub adapt: bool,
 }
 
-/// What modules have computed already for this batch, from a cache.
+/// What learned modules have computed already for this batch, from a cache, on the device beneath autodiff.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Outputs of the learned modules.
@@ -62,7 +65,7 @@ pub struct Responses {
 impl Layer {
     /// A layer of these modules, of which the learned ones come first and at most one, the last, is free.
     pub fn new(config: ModuleConfig, modules: Vec<LocalModule>) -> Result<Self> {
-        let mut layer = Self { config, modules, packed: None };
+        let mut layer = Self { config, modules, learned: None };
         layer.pack()?;
         Ok(layer)
     }
@@ -103,21 +106,25 @@ impl Layer {
     }
 
     fn pack(&mut self) -> Result<()> {
-        let learned = self.learned();
-        self.packed = if learned == 0 { None } else { Some(FrozenModules::new(&self.modules[..learned])?) };
+        let learned = &self.modules[..self.learned()];
+        self.learned = match learned {
+            [] => None,
+            learned => {
+                let plain: Vec<LocalModule> = learned.iter().map(without_gradients).collect();
+                Some(Learned { tracked: FrozenModules::new(learned)?, plain: FrozenModules::new(&plain)? })
+            }
+        };
         Ok(())
     }
 
-    /// The learned modules, packed.
+    /// The learned modules, packed, on the device beneath autodiff.
     pub fn packed(&self) -> Option<&FrozenModules> {
-        self.packed.as_ref()
+        self.learned.as_ref().map(|learned| &learned.plain)
     }
 
     /// Runs all modules on a batch. Only the free module's batch norms change, unless asked otherwise.
     pub fn train(&mut self, input: &Tensor<4>, mode: Mode, known: Known) -> Result<Responses> {
-        let Mode::Training { signal_from_learned, free, adapt } = mode else {
-            return self.evaluate(input, known);
-        };
+        let Mode { signal_from_learned, free, adapt } = mode;
         let learned = if adapt {
             self.adapt(input, signal_from_learned)?
         } else {
@@ -130,38 +137,19 @@ impl Layer {
         Ok(Responses { learned, free })
     }
 
-    /// Runs all modules on a batch, with running statistics.
-    pub fn evaluate(&self, input: &Tensor<4>, known: Known) -> Result<Responses> {
-        let learned = self.frozen(input, known, false)?;
-        let free = match self.free() {
-            Some(module) => {
-                let packed = FrozenModules::new(std::slice::from_ref(module))?;
-                let outputs = packed.outputs(input.clone())?;
-                let losses = packed.losses(outputs.clone(), input.clone(), false)?;
-                let [_, images, channels, height, width] = outputs.dims();
-                Some((outputs.reshape([images, channels, height, width]), losses.reshape([images])))
-            }
-            None => None,
-        };
-        Ok(Responses { learned, free })
-    }
-
+    /// Runs the learned modules, as far as what they say is not known.
     fn frozen(
         &self,
         input: &Tensor<4>,
         known: Known,
         attached: bool,
     ) -> Result<Option<(Tensor<5>, Tensor<2>)>> {
-        let Some(packed) = &self.packed else { return Ok(None) };
-        let outputs = match known.outputs {
-            Some(outputs) => outputs,
-            None => packed.outputs(input.clone())?,
-        };
-        let losses = match known.losses {
-            Some(losses) => losses,
-            None => packed.losses(outputs.clone(), input.clone(), attached)?,
-        };
-        Ok(Some((outputs, losses)))
+        let Some(learned) = &self.learned else { return Ok(None) };
+        if input.is_tracked() {
+            return learned.tracked.respond(input, known, attached).map(Some);
+        }
+        let (outputs, losses) = learned.plain.respond(&input.clone().without_autodiff(), known, false)?;
+        Ok(Some((Tensor::from_inner(outputs), Tensor::from_inner(losses))))
     }
 
     /// Runs the learned modules with the statistics of the batch, which their running ones follow; parameters stay.

@@ -16,6 +16,7 @@ use crate::expansion::ExpansionConfig;
 use crate::lesson::{Caches, Lesson};
 use crate::module::Origin;
 use crate::network::{Network, NetworkConfig};
+use crate::prediction::Predictor;
 use crate::projection::ProjectionConfig;
 use crate::statistics::StatisticsConfig;
 
@@ -254,6 +255,11 @@ impl Learner {
     /// out-of-distribution tests.
     pub fn warm_up(&mut self, set: &TaskSet, batches: usize, seed: &Seed) -> Result<()> {
         crate::lesson::warm_up(self, set, batches, seed)
+    }
+
+    /// The network as it is now, for answering.
+    pub fn predictor(&self) -> Result<Predictor> {
+        self.network.predictor(&self.config.composition)
     }
 
     pub(crate) fn task_seed(&self, number: usize) -> Seed {

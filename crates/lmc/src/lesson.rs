@@ -7,13 +7,14 @@ use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
 use crate::adam::Adam;
 use crate::cache::Cache;
 use crate::error::{Error, Result};
+use crate::evaluation::Told;
 use crate::events::Event;
 use crate::head::HeadSelection;
 use crate::layer::{Known, Mode};
 use crate::learner::{Learner, LearnerConfig, Material};
 use crate::module::{Origin, Training};
-use crate::network::{Company, Moment, Network};
-use crate::prediction::{Predictions, Told, images};
+use crate::network::{Moment, Network};
+use crate::prediction::{Company, Predictions, images};
 use crate::projection::Phase;
 use crate::tensors::values;
 
@@ -190,7 +191,7 @@ impl Learner {
             origin: &origin,
             seed: &seed,
         };
-        let known = self.caches.train.as_ref().map(|cache| cache.known(&batch.positions, &device));
+        let known = self.caches.train.as_ref().map(|cache| cache.known(&batch.positions, &device.clone().inner()));
         let forward =
             self.network.train(images(batch, &device), known.unwrap_or_default(), &mut moment)?;
         let head = &self.network.heads[number];
@@ -237,11 +238,11 @@ impl Learner {
 
     /// Accuracy on the validation images, with the task given.
     fn validate(&mut self, head: usize, val: &TaskSet) -> Result<f64> {
-        let (network, device) = (&self.network, &self.network.device);
+        let predictor = self.network.predictor(&self.config.composition)?;
+        let device = predictor.device();
         let selection = HeadSelection::Given(head);
-        let composition = &self.config.composition;
         let mut told = Told::default();
-        let constant = !network.has_free_modules() && !self.config.adapt_batch_norm;
+        let constant = !self.network.has_free_modules() && !self.config.adapt_batch_norm;
         if !constant {
             self.caches.val_features = None;
         }
@@ -254,16 +255,16 @@ impl Learner {
                 None => {
                     let known = self.caches.val.as_ref().map(|cache| cache.known(&batch.positions, device));
                     let known = known.unwrap_or_default();
-                    network.features(images(&batch, device), known, composition, Company::Batch)?.0
+                    predictor.features(images(&batch, device), known, Company::Batch)?.0
                 }
             };
             if constant && self.caches.val_features.is_none() {
                 features.push((values(&found), found.dims()[1]));
             }
             let heads = selection.choose(&[], batch.labels.len());
-            let logits = network.logits(found, &heads)?;
+            let logits = predictor.logits(found, &heads)?;
             let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
-            told.add(&predictions, &batch.labels);
+            told.add(&predictions, &batch.labels, &[]);
         }
         if constant && self.caches.val_features.is_none() {
             self.caches.val_features = Some(features);
@@ -277,7 +278,7 @@ impl Learner {
             return Ok(());
         }
         let Some(layer) = self.network.layers.first() else { return Ok(()) };
-        let device = self.network.device.clone();
+        let device = self.network.device.clone().inner();
         let to_tensor = move |batch: &Batch| images(batch, &device);
         let limit = self.config.cache_mib.saturating_mul(1 << 20);
         let size = self.config.batch;
@@ -296,7 +297,7 @@ fn head_classes(network: &Network, head: usize) -> usize {
 
 pub(crate) fn warm_up(learner: &mut Learner, set: &TaskSet, batches: usize, seed: &Seed) -> Result<()> {
     let Learner { network, config, .. } = learner;
-    let mode = Mode::Training {
+    let mode = Mode {
         signal_from_learned: false,
         free: Training { held: true, attached: false },
         adapt: true,

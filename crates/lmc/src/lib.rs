@@ -2,8 +2,10 @@
 
 pub mod adam;
 pub mod cache;
+pub mod checkpoint;
 pub mod composition;
 mod error;
+pub mod evaluation;
 pub mod events;
 pub mod expansion;
 pub mod functional;
@@ -14,9 +16,12 @@ pub mod lesson;
 pub mod module;
 pub mod network;
 pub mod prediction;
+pub mod presets;
 pub mod projection;
+mod record;
 pub mod statistics;
 pub mod structural;
+mod tensor_file;
 pub mod tensors;
 
 pub use error::{Error, Result};

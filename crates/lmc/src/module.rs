@@ -7,6 +7,7 @@ use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::layer::Known;
 use crate::functional::{Functional, FunctionalConfig, PADDING};
 use crate::statistics::Statistics;
 use crate::structural::{FrozenStructurals, Structural, StructuralConfig};
@@ -119,6 +120,19 @@ impl FrozenModules {
             functionals: FrozenFunctionals::new(&functionals, PADDING)?,
             structurals: FrozenStructurals::new(modules.iter().map(|module| &module.structural))?,
         })
+    }
+
+    /// Outputs and losses, as far as they are not known.
+    pub fn respond(&self, input: &Tensor<4>, known: Known, attached: bool) -> Result<(Tensor<5>, Tensor<2>)> {
+        let outputs = match known.outputs {
+            Some(outputs) => outputs,
+            None => self.outputs(input.clone())?,
+        };
+        let losses = match known.losses {
+            Some(losses) => losses,
+            None => self.losses(outputs.clone(), input.clone(), attached)?,
+        };
+        Ok((outputs, losses))
     }
 
     /// Outputs `[module, batch, channel, row, column]`.

@@ -1,8 +1,8 @@
 //! The network: layers of modules, and heads (paper §3, algorithm 2).
 //!
 //! [`Network::train`] is the paper's "Forward Model": a training batch passes layer by layer, its modules are scored,
-//! weighted and summed, and a layer all of whose modules find the batch unusual grows. [`Network::features`] is the same
-//! without learning.
+//! weighted and summed, and a layer all of whose modules find the batch unusual grows. A
+//! [`crate::prediction::Predictor`] does the same without learning.
 
 use burn::tensor::{Device, Tensor};
 use lmc_streams::Seed;
@@ -151,15 +151,6 @@ pub struct Forward {
     pub added: Option<Addition>,
 }
 
-/// Whether the images of a batch share their prior.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
-    /// One prior for the batch, as in training.
-    Batch,
-    /// Each image as if it were a batch of one.
-    Alone,
-}
-
 /// Where training stands when a batch comes.
 #[derive(Debug)]
 pub struct Moment<'a> {
@@ -187,7 +178,7 @@ impl Network {
         let mut trace = Vec::with_capacity(self.layers.len());
         let mut added = None;
         for (number, layer) in self.layers.iter_mut().enumerate() {
-            let mode = Mode::Training {
+            let mode = Mode {
                 signal_from_learned: moment.phase.signals_from_learned(&config.projection),
                 free: moment.phase.free_module(number, config.joint_autoencoder),
                 adapt: config.adapt_batch_norm,
@@ -238,30 +229,6 @@ impl Network {
             trace.push(LayerTrace { losses, weights, z });
         }
         Ok(Forward { features: x.flatten(1, 3), structural, trace, added })
-    }
-
-    /// Features `[batch, feature]` of a batch, and what happened in each layer.
-    pub fn features(
-        &self,
-        images: Tensor<4>,
-        known: Known,
-        composition: &CompositionConfig,
-        company: Company,
-    ) -> Result<(Tensor<2>, Vec<LayerTrace>)> {
-        let mut x = images;
-        let mut known = Some(known);
-        let mut trace = Vec::with_capacity(self.layers.len());
-        for layer in &self.layers {
-            let responses = layer.evaluate(&x, known.take().unwrap_or_default())?;
-            let losses = responses.losses();
-            let weights = match company {
-                Company::Batch => composition.weights(&losses),
-                Company::Alone => composition.weights_alone(&losses),
-            };
-            x = responses.combine(&weights, &self.device)?;
-            trace.push(LayerTrace { losses, weights, z: Vec::new() });
-        }
-        Ok((x.flatten(1, 3), trace)) // [batch, width * side * side]
     }
 
     /// Gives every layer that has none a first module with random parameters.

@@ -1,14 +1,39 @@
-//! Prediction: which head answers, and what it says; without a task ID unless one is given.
+//! Prediction: which modules and which head answer, and what they say; without a task ID unless one is given.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use lmc_streams::{Batch, BatchConfig, TaskSet};
+use lmc_streams::Batch;
 
 use crate::composition::{CompositionConfig, softmax};
 use crate::error::{Error, Result};
-use crate::head::HeadSelection;
-use crate::layer::Known;
-use crate::network::{Company, LayerTrace, Network};
-use crate::tensors::values;
+use crate::head::{Head, HeadSelection};
+use crate::layer::{Known, Responses};
+use crate::module::FrozenModules;
+use crate::network::{LayerTrace, Network};
+use crate::tensors::{values, without_gradients};
+
+/// Whether the images of a batch share their prior.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// One prior for the batch, as in training.
+    Batch,
+    /// Each image as if it were a batch of one.
+    Alone,
+}
+
+/// A network as it is now, for answering: all batch norms with their running statistics, no gradients anywhere.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    layers: Vec<PredictorLayer>,
+    heads: Vec<Head>,
+    composition: CompositionConfig,
+    device: Device,
+}
+
+#[derive(Clone, Debug)]
+struct PredictorLayer {
+    learned: Option<FrozenModules>,
+    free: Option<FrozenModules>,
+}
 
 /// Answers for a batch.
 #[derive(Clone, Debug)]
@@ -42,17 +67,71 @@ pub fn images(batch: &Batch, device: &Device) -> Tensor<4> {
 }
 
 impl Network {
-    /// Answers for a batch.
-    pub fn predict(
+    /// The network as it is now, for answering.
+    pub fn predictor(&self, composition: &CompositionConfig) -> Result<Predictor> {
+        let mut layers = Vec::with_capacity(self.layers.len());
+        for layer in &self.layers {
+            let free = match layer.free() {
+                Some(module) => Some(FrozenModules::new(&[without_gradients(module)])?),
+                None => None,
+            };
+            layers.push(PredictorLayer { learned: layer.packed().cloned(), free });
+        }
+        Ok(Predictor {
+            layers,
+            heads: self.heads.iter().map(without_gradients).collect(),
+            composition: composition.clone(),
+            device: self.device.clone().inner(),
+        })
+    }
+}
+
+impl Predictor {
+    /// Where it computes.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Features `[batch, feature]` of a batch, and what happened in each layer.
+    pub fn features(
         &self,
         images: Tensor<4>,
         known: Known,
-        composition: &CompositionConfig,
         company: Company,
-        selection: HeadSelection,
-    ) -> Result<Predictions> {
+    ) -> Result<(Tensor<2>, Vec<LayerTrace>)> {
+        let mut x = images;
+        let mut known = Some(known);
+        let mut trace = Vec::with_capacity(self.layers.len());
+        for layer in &self.layers {
+            let learned = match &layer.learned {
+                Some(modules) => Some(modules.respond(&x, known.take().unwrap_or_default(), false)?),
+                None => None,
+            };
+            let free = match &layer.free {
+                Some(module) => {
+                    let (outputs, losses) = module.respond(&x, Known::default(), false)?;
+                    let [_, images, channels, height, width] = outputs.dims();
+                    Some((outputs.reshape([images, channels, height, width]), losses.reshape([images])))
+                }
+                None => None,
+            };
+            known = None;
+            let responses = Responses { learned, free };
+            let losses = responses.losses();
+            let weights = match company {
+                Company::Batch => self.composition.weights(&losses),
+                Company::Alone => self.composition.weights_alone(&losses),
+            };
+            x = responses.combine(&weights, &self.device)?;
+            trace.push(LayerTrace { losses, weights, z: Vec::new() });
+        }
+        Ok((x.flatten(1, 3), trace)) // [batch, width * side * side]
+    }
+
+    /// Answers for a batch.
+    pub fn predict(&self, images: Tensor<4>, company: Company, selection: HeadSelection) -> Result<Predictions> {
         let count = images.dims()[0];
-        let (features, trace) = self.features(images, known, composition, company)?;
+        let (features, trace) = self.features(images, Known::default(), company)?;
         let head_losses = self.head_losses(features.clone());
         let heads = selection.choose(&head_losses, count);
         let logits = self.logits(features, &heads)?;
@@ -61,12 +140,16 @@ impl Network {
 
     /// Structural losses of all heads, `[head][image]`.
     pub fn head_losses(&self, features: Tensor<2>) -> Vec<Vec<f64>> {
-        let losses = |head: &crate::head::Head| values(&head.losses(features.clone()));
-        self.heads.iter().map(|head| losses(head).into_iter().map(f64::from).collect()).collect()
+        let losses = |head: &Head| values(&head.losses(features.clone())).into_iter().map(f64::from).collect();
+        self.heads.iter().map(losses).collect()
     }
 
     /// Logits of each image from its own head.
     pub fn logits(&self, features: Tensor<2>, heads: &[usize]) -> Result<Vec<Vec<f64>>> {
+        if let Some(head) = heads.iter().find(|&&head| head >= self.heads.len()) {
+            let problem = format!("there are {} heads, none has number {head}", self.heads.len());
+            return Err(Error::setting("task", problem, "learn a task first"));
+        }
         let mut logits = vec![Vec::new(); heads.len()];
         for (number, head) in self.heads.iter().enumerate().filter(|(number, _)| heads.contains(number)) {
             let rows = values(&head.logits(features.clone()));
@@ -76,79 +159,6 @@ impl Network {
                 }
             }
         }
-        if let Some(head) = heads.iter().find(|&&head| head >= self.heads.len()) {
-            let problem = format!("there are {} heads, none has number {head}", self.heads.len());
-            return Err(Error::setting("task", problem, "learn a task first"));
-        }
         Ok(logits)
     }
-}
-
-/// How a set is asked.
-#[derive(Clone, Copy, Debug)]
-pub struct Asking {
-    /// Images per batch.
-    pub batch: usize,
-    /// Whether images share their prior.
-    pub company: Company,
-    /// Which head answers.
-    pub selection: HeadSelection,
-}
-
-/// How many images of a set were told right.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
-    /// Asked.
-    pub images: usize,
-    /// Told right: label by label, whichever head answered.
-    pub right: usize,
-    /// Images answered by each head.
-    pub heads: Vec<usize>,
-    /// Mean weight of each module, `[layer][module]`.
-    pub weights: Vec<Vec<f64>>,
-}
-
-impl Told {
-    /// Share told right.
-    pub fn accuracy(&self) -> f64 {
-        self.right as f64 / self.images.max(1) as f64
-    }
-
-    /// Counts a batch.
-    pub fn add(&mut self, predictions: &Predictions, labels: &[u32]) {
-        let before = self.images as f64;
-        self.images += labels.len();
-        for (image, &label) in labels.iter().enumerate() {
-            self.right += usize::from(predictions.label(image) == label as usize);
-            let head = predictions.heads[image];
-            if self.heads.len() <= head {
-                self.heads.resize(head + 1, 0);
-            }
-            self.heads[head] += 1;
-        }
-        self.weights.resize(predictions.trace.len(), Vec::new());
-        for (means, trace) in self.weights.iter_mut().zip(&predictions.trace) {
-            means.resize(trace.weights.len(), 0.0);
-            for (mean, weights) in means.iter_mut().zip(&trace.weights) {
-                *mean = (*mean * before + weights.iter().sum::<f64>()) / self.images.max(1) as f64;
-            }
-        }
-    }
-}
-
-/// Asks a whole set, in stored order.
-pub fn ask(
-    network: &Network,
-    composition: &CompositionConfig,
-    set: &TaskSet,
-    asking: Asking,
-) -> Result<Told> {
-    let mut told = Told::default();
-    for batch in BatchConfig::stored(asking.batch).init(set)? {
-        let images = images(&batch, &network.device);
-        let predictions =
-            network.predict(images, Known::default(), composition, asking.company, asking.selection)?;
-        told.add(&predictions, &batch.labels);
-    }
-    Ok(told)
 }

@@ -74,6 +74,19 @@ pub fn freeze(of: &mut impl Walk) {
     of.walk("", &mut Freeze);
 }
 
+/// The same on the device beneath autodiff: no gradients, and no book-keeping for any.
+pub fn without_gradients<T: Walk + Clone>(of: &T) -> T {
+    struct Inner;
+    impl Visitor for Inner {
+        fn visit<const D: usize>(&mut self, _: &str, _: Role, tensor: &mut Tensor<D>) {
+            *tensor = tensor.clone().without_autodiff();
+        }
+    }
+    let mut copy = of.clone();
+    copy.walk("", &mut Inner);
+    copy
+}
+
 /// Makes all parameters leaves that collect gradients.
 pub fn train(of: &mut impl Walk) {
     struct Train;

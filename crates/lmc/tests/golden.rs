@@ -9,7 +9,8 @@ use lmc::composition::CompositionConfig;
 use lmc::head::HeadSelection;
 use lmc::layer::Known;
 use lmc::module::Origin;
-use lmc::network::{Company, Forward, Moment, Network, NetworkConfig};
+use lmc::network::{Forward, Moment, Network, NetworkConfig};
+use lmc::prediction::Company;
 use lmc::projection::Phase;
 use lmc::statistics::StatisticsConfig;
 use lmc::tensors::{Role, Visitor, Walk, tensor, train, values};
@@ -236,9 +237,9 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     fill(&mut network);
     network.freeze().unwrap();
     let composition = config(1e9).composition;
-    let predictions = network
-        .predict(images(), Known::default(), &composition, Company::Batch, HeadSelection::Batch)
-        .unwrap();
+    let predictor = network.predictor(&composition).unwrap();
+    let predictions =
+        predictor.predict(images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
     let losses: Vec<f64> = predictions.trace.iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);
     let mean = |weights: &Vec<f64>| weights.iter().sum::<f64>() / 3.0;

@@ -1,0 +1,26 @@
+//! Ctrl-C: the first one asks to stop when the state can be saved, the second stops at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Exit code of a program that Ctrl-C stopped, as shells have it.
+pub const EXIT_CODE: u8 = 130;
+
+/// From now on Ctrl-C asks.
+pub fn listen() -> Result<()> {
+    ctrlc::set_handler(|| {
+        if ASKED.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(EXIT_CODE));
+        }
+        eprintln!("\nstopping when this epoch is done and saved; Ctrl-C again stops at once");
+    })
+    .context("cannot listen for Ctrl-C")
+}
+
+/// Whether somebody asked to stop.
+pub fn asked() -> bool {
+    ASKED.load(Ordering::SeqCst)
+}

@@ -1,0 +1,120 @@
+//! Learning as it is seen: a bar per task on a terminal, a line per event elsewhere.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lmc::events::Event;
+
+/// Renders events.
+pub struct Progress {
+    bar: ProgressBar,
+    watched: bool,
+    quiet: bool,
+    accuracy: Option<f64>,
+    modules: String,
+    steps: u64,
+    started: Instant,
+    said: Instant,
+}
+
+/// When nobody watches, this often a line says how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+impl Progress {
+    /// `quiet` says nothing at all.
+    pub fn new(quiet: bool) -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            watched: io::stderr().is_terminal(),
+            quiet,
+            accuracy: None,
+            modules: String::new(),
+            steps: 1,
+            started: Instant::now(),
+            said: Instant::now(),
+        }
+    }
+
+    /// A line above the bar.
+    pub fn say(&self, line: &str) {
+        match (self.quiet, self.watched) {
+            (true, _) => {}
+            (false, true) => self.bar.println(line),
+            (false, false) => eprintln!("{line}"),
+        }
+    }
+
+    /// Shows an event.
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::TaskStarted { task, epochs, epoch, modules, .. } => {
+                self.start(task, *epochs as u64);
+                self.modules = listed(modules);
+                let again = if *epoch > 0 { format!(" goes on after epoch {epoch}") } else { String::new() };
+                self.say(&format!("task '{task}'{again}: {epochs} epochs, modules per layer {}", self.modules));
+            }
+            Event::Step { epoch, step, steps, loss } => {
+                self.steps = (*steps).max(1) as u64;
+                self.bar.set_position(*epoch as u64 * self.steps + *step as u64 + 1);
+                let accuracy = self.accuracy.map_or(String::new(), |value| format!(" val {:.1} %", 100.0 * value));
+                self.bar.set_message(format!("loss {loss:.3}{accuracy} modules {}", self.modules));
+            }
+            Event::Expanded { layer, z, epoch, .. } => {
+                let z: Vec<String> = z.iter().map(|z| format!("{z:.1}")).collect();
+                self.say(&format!(
+                    "  epoch {}: never seen this (z {}), new module in layer {layer}",
+                    epoch + 1,
+                    z.join(", ")
+                ));
+            }
+            Event::EpochEnded { epoch, epochs, loss, val_accuracy, modules, .. } => {
+                self.modules = listed(modules);
+                self.accuracy = val_accuracy.or(self.accuracy);
+                self.bar.set_length(*epochs as u64 * self.steps);
+                if !self.watched && self.said.elapsed() > SAY_EVERY {
+                    self.said = Instant::now();
+                    let done = epoch + 1;
+                    let left = self.started.elapsed().mul_f64((*epochs - done) as f64 / done as f64).as_secs();
+                    self.say(&format!("  epoch {done} of {epochs}: loss {loss:.3}, about {left} s left for this task"));
+                }
+            }
+            Event::TaskLearned { task, val_accuracy, modules, .. } => {
+                self.bar.finish_and_clear();
+                let accuracy =
+                    val_accuracy.map_or(String::new(), |value| format!(", validation {:.1} %", 100.0 * value));
+                let seconds = self.started.elapsed().as_secs();
+                self.say(&format!("  '{task}' learned in {seconds} s{accuracy}, modules per layer {}", listed(modules)));
+            }
+            Event::ProjectionStarted { .. } | Event::ProjectionEnded { .. } | Event::Checkpointed { .. } => {}
+        }
+    }
+
+    /// Shows that a test set is being asked.
+    pub fn testing(&mut self, after: &str, task: &str) {
+        if self.watched && !self.quiet {
+            if self.bar.is_finished() || self.bar.is_hidden() {
+                self.bar = ProgressBar::new_spinner();
+                self.bar.enable_steady_tick(Duration::from_millis(120));
+            }
+            self.bar.set_message(format!("testing after '{after}': {task}"));
+        }
+    }
+
+    fn start(&mut self, task: &str, epochs: u64) {
+        self.started = Instant::now();
+        self.accuracy = None;
+        if !self.watched || self.quiet {
+            return;
+        }
+        let style = "{prefix:20!} {bar:24} {percent:>3} % {eta:>4} {wide_msg}";
+        self.bar = ProgressBar::new(epochs * self.steps).with_prefix(task.to_owned());
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            self.bar.set_style(style);
+        }
+    }
+}
+
+fn listed(modules: &[usize]) -> String {
+    modules.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}

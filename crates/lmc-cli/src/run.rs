@@ -1,0 +1,111 @@
+//! `lmc run`: an experiment, from its file to its metrics.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use lmc_lab::{Experiment, Metrics, Notice, Run, Ways};
+use lmc_streams::Catalog;
+
+use crate::interrupt;
+use crate::output::{print, print_json, spinner, table};
+use crate::progress::Progress;
+use crate::threads::Threads;
+
+/// Run an experiment: learn a stream, test it, and write a run directory. A run that was stopped goes on.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc run experiments/ctrl/lmc_a/s_minus.toml                            the paper's S- by LMC(A)
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set learner.epochs=10    shorter
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed, a directory of its own")]
+pub struct Arguments {
+    /// The experiment, a .toml file.
+    experiment: PathBuf,
+    /// Instead of what the file says: `key=value`, `learner.epochs=10`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+    /// The run directory; by default runs/NAME-HASH, where the hash is that of the configuration.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The metrics as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
+    arguments.threads.apply()?;
+    let experiment = Experiment::read(&arguments.experiment, &arguments.changes)?;
+    let directory = match &arguments.out {
+        Some(directory) => directory.clone(),
+        None => PathBuf::from("runs").join(format!("{}-{}", name(&arguments.experiment), experiment.hash())),
+    };
+    let waiting = spinner(format!("loading {}", experiment.stream));
+    let stream = catalog.stream(&experiment.request()?)?;
+    waiting.finish_and_clear();
+    interrupt::listen()?;
+    let mut progress = Progress::new(false);
+    for substitution in &stream.substitutions {
+        progress.say(&format!("note: {substitution}"));
+    }
+    progress.say(&format!("run directory: {}", directory.display()));
+    let job =
+        Run { experiment: &experiment, stream: &stream, directory: &directory, device: &crate::threads::device() };
+    let metrics = lmc_lab::run(&job, &mut |notice| {
+        match notice {
+            Notice::Learning(_, event) => progress.show(event),
+            Notice::Testing { after, task } => progress.testing(after, task),
+        }
+        interrupt::asked()
+    })?;
+    if arguments.json {
+        return print_json(&metrics);
+    }
+    report(&metrics)
+}
+
+/// `lmc_a-s_minus` for `experiments/ctrl/lmc_a/s_minus.toml`.
+fn name(path: &std::path::Path) -> String {
+    let part = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let folder = part(path.parent().and_then(std::path::Path::file_name));
+    [folder, part(path.file_stem())].into_iter().flatten().collect::<Vec<_>>().join("-")
+}
+
+fn report(metrics: &Metrics) -> Result<()> {
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let mut rows: Vec<Vec<String>> = metrics
+        .tasks
+        .iter()
+        .map(|task| {
+            let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
+            vec![
+                task.task.clone(),
+                modules.join(" "),
+                percent(task.after.task_batches),
+                percent(task.end.task_batches),
+                percent(task.end.task_given),
+                percent(task.end.mixed),
+                percent(task.end.single),
+                percent(task.own_head.task_batches),
+            ]
+        })
+        .collect();
+    let mean = |way: fn(&Ways) -> f64| percent(metrics.summary(way).accuracy);
+    rows.push(vec![
+        "mean (A)".into(),
+        metrics.modules().to_string(),
+        String::new(),
+        mean(|ways| ways.task_batches),
+        mean(|ways| ways.task_given),
+        mean(|ways| ways.mixed),
+        mean(|ways| ways.single),
+        String::new(),
+    ]);
+    let titles =
+        ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
+    print(&table(&titles, &titles[2..], rows))?;
+    let forgetting = metrics.summary(|ways| ways.task_batches).forgetting;
+    print(&format!("F {:+.1}; accuracies in %, in test batches of one task unless the title says otherwise", 100.0 * forgetting))
+}

@@ -1,0 +1,113 @@
+//! What came out of a run (specification §4).
+
+use lmc::Learned;
+use serde::{Deserialize, Serialize};
+
+/// Accuracy of one test set, by how it was asked, in shares of 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ways {
+    /// In batches of one task, whose ID is given: LMC(¬A).
+    pub task_given: f64,
+    /// In batches of one task, without its ID: LMC(A) as its authors test it.
+    pub task_batches: f64,
+    /// In batches of images of all tasks.
+    pub mixed: f64,
+    /// Image by image.
+    pub single: f64,
+}
+
+/// What became of one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskMetrics {
+    /// Its name.
+    pub task: String,
+    /// How it was learned.
+    pub learned: Learned,
+    /// Accuracy right after it was learned. Mixed with the tasks before it.
+    pub after: Ways,
+    /// Accuracy at the end of the stream.
+    pub end: Ways,
+    /// Share of test batches and of single images that its own head answered, at the end.
+    pub own_head: OwnHead,
+    /// Mean weight of each module at the end, `[layer][module]`, in batches of the task.
+    pub weights: Vec<Vec<f64>>,
+}
+
+/// How often a task's own head answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OwnHead {
+    /// In batches of one task.
+    pub task_batches: f64,
+    /// Image by image.
+    pub single: f64,
+}
+
+/// What came out of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Task by task.
+    pub tasks: Vec<TaskMetrics>,
+    /// Accuracy of each task after each, `[after][task]`, in batches of one task without its ID. Whole test sets on the
+    /// diagonal and in the last row, 1000 images of each elsewhere.
+    pub matrix: Vec<Vec<f64>>,
+    /// The same with the ID.
+    pub matrix_given: Vec<Vec<f64>>,
+    /// What stands in for what.
+    pub substitutions: Vec<String>,
+}
+
+/// A number for each way of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// A: mean accuracy at the end.
+    pub accuracy: f64,
+    /// F: mean of accuracy at the end less accuracy right after, over all T tasks as in table 1; below 0 is forgetting.
+    pub forgetting: f64,
+    /// The same over T - 1 tasks, as in the paper's formula.
+    pub forgetting_paper: f64,
+}
+
+impl Metrics {
+    /// A and F for a way of asking.
+    pub fn summary(&self, way: impl Fn(&Ways) -> f64) -> Summary {
+        let count = self.tasks.len().max(1) as f64;
+        let accuracy = self.tasks.iter().map(|task| way(&task.end)).sum::<f64>() / count;
+        let change: f64 = self.tasks.iter().map(|task| way(&task.end) - way(&task.after)).sum();
+        Summary { accuracy, forgetting: change / count, forgetting_paper: change / (count - 1.0).max(1.0) }
+    }
+
+    /// M: trunk modules at the end.
+    pub fn modules(&self) -> usize {
+        self.tasks.last().map_or(0, |task| task.learned.modules.iter().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgetting_by_hand() {
+        let task = |after: f64, end: f64| TaskMetrics {
+            task: "t".into(),
+            learned: Learned {
+                task: "t".into(),
+                best_epoch: 0,
+                epochs: 1,
+                val_accuracy: None,
+                modules_before: vec![1, 1],
+                modules: vec![2, 1],
+            },
+            after: Ways { single: after, ..Ways::default() },
+            end: Ways { single: end, ..Ways::default() },
+            own_head: OwnHead::default(),
+            weights: Vec::new(),
+        };
+        let metrics = Metrics { tasks: vec![task(0.8, 0.5), task(0.6, 0.6)], ..Metrics::default() };
+        let summary = metrics.summary(|ways| ways.single);
+        assert!((summary.accuracy - 0.55).abs() < 1e-12);
+        assert!((summary.forgetting + 0.15).abs() < 1e-12);
+        assert!((summary.forgetting_paper + 0.3).abs() < 1e-12);
+        assert_eq!(metrics.modules(), 3);
+    }
+}

@@ -1,0 +1,153 @@
+//! Evaluation: how many images are told right, with the task given and without, in batches of one task, in mixed batches
+//! and one by one (specification §1.10).
+//!
+//! The paper tests without task IDs, but in batches of 64 images of one task, which share the batch prior of every layer
+//! and their head. Mixed batches and single images have no such company.
+
+use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
+
+use crate::error::Result;
+use crate::head::HeadSelection;
+use crate::layer::Known;
+use crate::network::LayerTrace;
+use crate::prediction::{Company, Predictions, Predictor, images};
+
+/// How many images of a set were told right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// Asked.
+    pub images: usize,
+    /// Told right: label by label, whichever head answered.
+    pub right: usize,
+    /// Images answered by each head.
+    pub heads: Vec<usize>,
+    /// Mean weight of each module, `[layer][module]`.
+    pub weights: Vec<Vec<f64>>,
+}
+
+impl Told {
+    /// Share told right.
+    pub fn accuracy(&self) -> f64 {
+        self.right as f64 / self.images.max(1) as f64
+    }
+
+    /// Counts a batch.
+    pub fn add(&mut self, predictions: &Predictions, labels: &[u32], trace: &[LayerTrace]) {
+        let before = self.images as f64;
+        for (image, &label) in labels.iter().enumerate() {
+            self.add_one(predictions, image, label);
+        }
+        self.weights.resize(trace.len(), Vec::new());
+        for (means, trace) in self.weights.iter_mut().zip(trace) {
+            means.resize(trace.weights.len(), 0.0);
+            for (mean, weights) in means.iter_mut().zip(&trace.weights) {
+                *mean = (*mean * before + weights.iter().sum::<f64>()) / self.images.max(1) as f64;
+            }
+        }
+    }
+
+    /// Counts one image of a batch.
+    fn add_one(&mut self, predictions: &Predictions, image: usize, label: u32) {
+        self.images += 1;
+        self.right += usize::from(predictions.label(image) == label as usize);
+        let head = predictions.heads[image];
+        if self.heads.len() <= head {
+            self.heads.resize(head + 1, 0);
+        }
+        self.heads[head] += 1;
+    }
+}
+
+/// How a set was told, with the task given and without.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// By the head of the task.
+    pub given: Told,
+    /// By the head that the network chose.
+    pub chosen: Told,
+}
+
+impl Asked {
+    fn add(
+        &mut self,
+        network: &Predictor,
+        batch: &Batch,
+        head: usize,
+        company: Company,
+    ) -> Result<()> {
+        let input = images(batch, network.device());
+        let (features, trace) = network.features(input, Known::default(), company)?;
+        let losses = network.head_losses(features.clone());
+        let selection = match company {
+            Company::Batch => HeadSelection::Batch,
+            Company::Alone => HeadSelection::Sample,
+        };
+        for (told, selection) in
+            [(&mut self.given, HeadSelection::Given(head)), (&mut self.chosen, selection)]
+        {
+            let heads = selection.choose(&losses, batch.labels.len());
+            let logits = network.logits(features.clone(), &heads)?;
+            let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
+            told.add(&predictions, &batch.labels, &trace);
+        }
+        Ok(())
+    }
+}
+
+/// Asks a whole set in stored order, in batches of this size or one by one.
+pub fn ask(
+    network: &Predictor,
+    set: &TaskSet,
+    head: usize,
+    size: usize,
+    company: Company,
+) -> Result<Asked> {
+    let mut asked = Asked::default();
+    for batch in BatchConfig::stored(size).init(set)? {
+        asked.add(network, &batch, head, company)?;
+    }
+    Ok(asked)
+}
+
+/// Asks several sets in batches into which all their images are shuffled; heads are chosen image by image.
+pub fn ask_mixed(
+    network: &Predictor,
+    sets: &[&TaskSet],
+    size: usize,
+    seed: &Seed,
+) -> Result<Vec<Told>> {
+    let mut order: Vec<(usize, usize)> =
+        sets.iter().enumerate().flat_map(|(set, images)| (0..images.len()).map(move |at| (set, at))).collect();
+    seed.random().shuffle(&mut order);
+    let mut told = vec![Told::default(); sets.len()];
+    for places in order.chunks(size.max(1)) {
+        let batch = mixed_batch(sets, places);
+        let input = images(&batch, network.device());
+        let (features, _) = network.features(input, Known::default(), Company::Batch)?;
+        let heads = HeadSelection::Sample.choose(&network.head_losses(features.clone()), places.len());
+        let logits = network.logits(features, &heads)?;
+        let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
+        for (image, (set, _)) in places.iter().enumerate() {
+            told[*set].add_one(&predictions, image, batch.labels[image]);
+        }
+    }
+    Ok(told)
+}
+
+/// Images from several sets: `(set, position)`.
+fn mixed_batch(sets: &[&TaskSet], places: &[(usize, usize)]) -> Batch {
+    let shape = sets.iter().find(|set| !set.is_empty()).map(|set| set.shape());
+    let Some(shape) = shape else { return Batch::default() };
+    let mut bytes = vec![0; shape.bytes()];
+    let mut batch = Batch {
+        shape: [places.len(), shape.channels, shape.height, shape.width],
+        ..Batch::default()
+    };
+    for &(set, position) in places {
+        sets[set].write(position, &mut bytes);
+        batch.images.extend(bytes.iter().map(|&byte| f32::from(byte) / 255.0));
+        batch.labels.push(sets[set].label(position));
+        batch.positions.push(position as u32);
+    }
+    batch
+}
