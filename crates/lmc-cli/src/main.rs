@@ -3,10 +3,16 @@
 //! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
 //! 70 a bug of ours.
 
+mod answers;
 mod bench;
 mod data;
+mod evaluate;
+mod inspect;
 mod interrupt;
+mod learn;
+mod merge;
 mod output;
+mod predict;
 mod progress;
 mod run;
 mod streams;
@@ -46,6 +52,11 @@ enum Verb {
     /// Streams of tasks: list, show.
     #[command(subcommand)]
     Streams(streams::Verb),
+    Learn(learn::Arguments),
+    Predict(predict::Arguments),
+    Evaluate(evaluate::Arguments),
+    Inspect(inspect::Arguments),
+    Merge(merge::Arguments),
     Run(run::Arguments),
     Bench(bench::Bench),
 }
@@ -56,6 +67,11 @@ impl Cli {
             Verb::Bench(bench) => bench::run(&bench),
             Verb::Data(verb) => data::run(verb, self.data_dir.as_deref()),
             Verb::Streams(verb) => streams::run(verb, &catalog(self.data_dir.as_deref())?),
+            Verb::Learn(arguments) => learn::run(&arguments, &catalog(self.data_dir.as_deref())?),
+            Verb::Predict(arguments) => predict::run(&arguments),
+            Verb::Evaluate(arguments) => evaluate::run(&arguments, &catalog(self.data_dir.as_deref())?),
+            Verb::Inspect(arguments) => inspect::run(&arguments),
+            Verb::Merge(arguments) => merge::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
         }
     }

@@ -64,6 +64,11 @@ pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String 
     table.trim_fmt()
 }
 
+/// A share as a percentage: 0.6543 becomes 65.4 %.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
 /// A number with separators: 42301 becomes 42,301.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -52,7 +52,8 @@ pub fn decoder_train<B: Backend>(
     parameters: DecoderTensors<B>,
 ) -> TrainedTensors<B> {
     let DecoderTensors { first, first_bias, gamma, beta, second, second_bias } = parameters;
-    let hidden = B::conv_transpose2d(input, first, Some(first_bias), first_deconvolution());
+    let options = first_deconvolution(&input.shape());
+    let hidden = B::conv_transpose2d(input, first, Some(first_bias), options);
     let (normal, mean, variance) = normalise_batch::<B>(hidden, gamma, beta);
     let output = losses::<B>(B::relu(normal), second, second_bias, target);
     TrainedTensors { output, mean, variance }
@@ -70,7 +71,8 @@ pub fn decoder_frozen<B: Backend>(
         let FrozenDecoderTensors { first, first_bias, gamma, beta, mean, variance, second, second_bias } =
             parameters;
         let input = module_of::<B>(inputs, module);
-        let hidden = B::conv_transpose2d(input, of(first), Some(of(first_bias)), first_deconvolution());
+        let options = first_deconvolution(&input.shape());
+        let hidden = B::conv_transpose2d(input, of(first), Some(of(first_bias)), options);
         let (mean, variance) = (channels::<B>(of(mean)), channels::<B>(of(variance)));
         let normal = normalise::<B>(hidden, of(gamma), of(beta), mean, variance);
         unsqueeze::<B>(losses::<B>(B::relu(normal), of(second), of(second_bias), target.clone()))
@@ -99,8 +101,10 @@ fn convolution(padding: usize) -> ConvOptions<2> {
     ConvOptions::new([1, 1], [padding, padding], [1, 1], 1)
 }
 
-fn first_deconvolution() -> ConvTransposeOptions<2> {
-    ConvTransposeOptions::new([2, 2], [2, 2], [0, 0], [1, 1], 1)
+/// Cuts two pixels off on each side; of 2x2 maps, which would vanish, one.
+fn first_deconvolution(input: &Shape) -> ConvTransposeOptions<2> {
+    let cut = if input[2].min(input[3]) > 2 { 2 } else { 1 };
+    ConvTransposeOptions::new([2, 2], [cut, cut], [0, 0], [1, 1], 1)
 }
 
 /// Mean squared error of each sample after the second deconvolution and a sigmoid.

@@ -123,11 +123,25 @@ impl TaskSet {
         (0..self.len()).filter(has_label).take(most).collect()
     }
 
+    /// The images at these positions.
+    pub fn part(&self, positions: &[usize]) -> Self {
+        Self { items: positions.iter().map(|&position| self.items[position]).collect(), ..self.clone() }
+    }
+
+    /// The same images with other labels: `labels[label]` instead of `label`. Labels beyond the list stay.
+    pub fn with_labels(&self, labels: &[u32]) -> Self {
+        let other = |item: &Item| {
+            let label = labels.get(item.label as usize).copied().unwrap_or(item.label);
+            Item { label, ..*item }
+        };
+        Self { items: self.items.iter().map(other).collect(), ..self.clone() }
+    }
+
     /// At most this many of its images, evenly spaced, so that every class keeps its share.
     pub fn thinned(&self, most: usize) -> Self {
         let count = self.len().min(most);
-        let items = (0..count).map(|at| self.items[at * self.len() / count.max(1)]).collect();
-        Self { items, ..self.clone() }
+        let positions: Vec<usize> = (0..count).map(|at| at * self.len() / count.max(1)).collect();
+        self.part(&positions)
     }
 
     /// A set without images.

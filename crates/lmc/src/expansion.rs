@@ -109,6 +109,7 @@ impl ExpansionConfig {
             module.statistics = Statistics::default();
         }
         module.learned = false;
+        module.trained = false;
         module
     }
 }

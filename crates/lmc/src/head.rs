@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
+use crate::novelty::Familiar;
 use crate::structural::invertible::{Invertible, InvertibleConfig, unit_length};
 use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
 
@@ -69,6 +70,8 @@ pub struct Head {
     pub structural: HeadStructural,
     /// Learned in an earlier task: frozen for ever.
     pub learned: bool,
+    /// What images of its task usually look like.
+    pub familiar: Option<Familiar>,
 }
 
 impl HeadConfig {
@@ -93,7 +96,7 @@ impl HeadConfig {
                 })
             }
         };
-        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false }
+        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false, familiar: None }
     }
 }
 

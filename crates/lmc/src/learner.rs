@@ -16,6 +16,7 @@ use crate::expansion::ExpansionConfig;
 use crate::lesson::{Caches, Lesson};
 use crate::module::Origin;
 use crate::network::{Network, NetworkConfig};
+use crate::novelty::NoveltyConfig;
 use crate::prediction::Predictor;
 use crate::projection::ProjectionConfig;
 use crate::statistics::StatisticsConfig;
@@ -34,6 +35,8 @@ pub struct LearnerConfig {
     pub projection: ProjectionConfig,
     /// How parameters are trained.
     pub optimiser: OptimiserConfig,
+    /// When an image counts as new.
+    pub novelty: NoveltyConfig,
     /// λ, the weight of the structural losses, 0 or more; 10 by default.
     pub structural_weight: f64,
     /// Whether functional components are trained to be told by their own decoders; false by default. Paper: says so.
@@ -56,6 +59,7 @@ impl Default for LearnerConfig {
             expansion: ExpansionConfig::default(),
             projection: ProjectionConfig::default(),
             optimiser: OptimiserConfig::default(),
+            novelty: NoveltyConfig::default(),
             structural_weight: 10.0,
             joint_autoencoder: false,
             adapt_batch_norm: false,
@@ -72,6 +76,7 @@ impl LearnerConfig {
         self.composition.check()?;
         self.expansion.check()?;
         self.optimiser.check()?;
+        self.novelty.check()?;
         if self.statistics.window < 3 {
             return Err(Error::setting("statistics.window", "too short for a spread", "use 3 or more"));
         }
@@ -158,6 +163,7 @@ impl Learner {
             self.epoch(material, listen)?;
         }
         let learned = self.finish()?;
+        self.calibrate(self.network.heads.len() - 1, material.val)?;
         let event = Event::TaskLearned {
             task: learned.task.clone(),
             best_epoch: learned.best_epoch,

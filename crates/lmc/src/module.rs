@@ -54,6 +54,8 @@ pub struct LocalModule {
     pub origin: Origin,
     /// Learned in an earlier task: frozen for ever.
     pub learned: bool,
+    /// Has taken part in at least one batch; before that it has no say in predictions.
+    pub trained: bool,
 }
 
 impl ModuleConfig {
@@ -65,6 +67,7 @@ impl ModuleConfig {
             statistics: Statistics::default(),
             origin,
             learned: false,
+            trained: false,
         }
     }
 }
@@ -81,6 +84,7 @@ pub struct Training {
 impl LocalModule {
     /// Output and losses with batch norms in training mode.
     pub fn train(&mut self, input: Tensor<4>, training: Training) -> Result<(Tensor<4>, Tensor<1>)> {
+        self.trained = true;
         let output = self.functional.forward(input.clone(), training.held)?;
         let told = if training.attached { output.clone() } else { output.clone().detach() };
         let losses = self.structural.losses(told, input)?;

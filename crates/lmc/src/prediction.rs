@@ -71,7 +71,7 @@ impl Network {
     pub fn predictor(&self, composition: &CompositionConfig) -> Result<Predictor> {
         let mut layers = Vec::with_capacity(self.layers.len());
         for layer in &self.layers {
-            let free = match layer.free() {
+            let free = match layer.free().filter(|module| module.trained) {
                 Some(module) => Some(FrozenModules::new(&[without_gradients(module)])?),
                 None => None,
             };

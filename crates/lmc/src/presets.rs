@@ -17,7 +17,7 @@ pub const PRESETS: [(&str, &str); 11] = [
     ("ood", "out-of-distribution colours of MNIST"),
     ("combination", "learners that are merged afterwards"),
     ("paper_text", "S- by the paper's equations where they differ from what its authors ran"),
-    ("own", "a user's own pictures: S- in fewer epochs, by the number of them"),
+    ("own", "a user's own pictures: S-, with epochs by the number of images"),
 ];
 
 /// The preset of a name.
@@ -25,7 +25,7 @@ pub fn preset(name: &str) -> Result<LearnerConfig> {
     let mut config = LearnerConfig::default();
     match name {
         // The defaults are those of S-.
-        "s_minus" | "s_out" => {}
+        "s_minus" | "s_out" | "own" => {}
         "s_plus" => {
             growing(&mut config, 1.5, 5, Initialisation::MostLikely);
             config.composition.temperature = 1.0;
@@ -67,7 +67,6 @@ pub fn preset(name: &str) -> Result<LearnerConfig> {
             config.projection.signal_in_accumulation = true;
             config.joint_autoencoder = true;
         }
-        "own" => config.epochs = 30,
         _ => {
             let known = PRESETS.iter().map(|(name, _)| *name);
             let names: Vec<&str> = known.clone().collect();

@@ -16,6 +16,7 @@ use crate::layer::Layer;
 use crate::learner::{Learner, LearnerConfig};
 use crate::module::{LocalModule, Origin};
 use crate::network::{Network, NetworkConfig};
+use crate::novelty::Familiar;
 use crate::statistics::Statistics;
 use crate::tensor_file::{self, Tensors};
 use crate::tensors::{self, Plain, Role, Visitor, Walk};
@@ -26,6 +27,7 @@ use crate::tensors::{self, Plain, Role, Visitor, Walk};
 struct ModuleRecord {
     origin: Origin,
     learned: bool,
+    trained: bool,
     statistics: Statistics,
 }
 
@@ -36,6 +38,7 @@ struct HeadRecord {
     task: String,
     classes: Vec<String>,
     learned: bool,
+    familiar: Option<Familiar>,
 }
 
 /// What a file says about a network besides its tensors.
@@ -101,12 +104,14 @@ impl NetworkRecord {
         let module = |module: &LocalModule| ModuleRecord {
             origin: module.origin.clone(),
             learned: module.learned,
+            trained: module.trained,
             statistics: module.statistics.clone(),
         };
         let head = |head: &Head| HeadRecord {
             task: head.task.clone(),
             classes: head.classes.clone(),
             learned: head.learned,
+            familiar: head.familiar.clone(),
         };
         Self {
             config: network.config.clone(),
@@ -137,6 +142,7 @@ impl NetworkRecord {
                 let mut module = layer.config.init(record.origin, &Seed::root(0), &device);
                 module.statistics = record.statistics;
                 module.learned = record.learned;
+                module.trained = record.trained;
                 module.walk(&format!("layer{number}.module{at}"), &mut load);
                 load.check()?;
                 if !record.learned {
@@ -157,6 +163,7 @@ impl NetworkRecord {
             let config = HeadConfig { features, classes, structural: self.config.heads };
             let mut head = config.init(&record.task, record.classes, &Seed::root(0), &device);
             head.learned = record.learned;
+            head.familiar = record.familiar;
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
             if !record.learned {

@@ -25,6 +25,18 @@ pub struct DecoderParameters {
 }
 
 impl DecoderParameters {
+    /// How many pixels the first deconvolution cuts off on each side: two, as the paper's, where the input has more than
+    /// 2x2 pixels, else one.
+    fn cut(input: [usize; 4]) -> usize {
+        let [.., height, width] = input;
+        if height.min(width) > 2 { 2 } else { 1 }
+    }
+
+    /// The smallest maps are left to burn's own operations.
+    fn path(input: [usize; 4], path: Path) -> Path {
+        if Self::cut(input) == 2 { path } else { Path::Plain }
+    }
+
     /// `input` is a module's output, `[image, channel, row, column]`.
     fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, path: Path) -> Result<()> {
         let check =
@@ -54,8 +66,9 @@ impl DecoderParameters {
         ] {
             check.that(vector.dims()[0] == length, || format!("{name} needs {length} numbers"))?;
         }
-        check.that(height.min(width) > 2, || "a decoder needs an input of at least 3x3 pixels".into())?;
-        let made = [images, outputs, 2 * height - 4 + kernel - 1, 2 * width - 4 + kernel - 1];
+        check.that(height.min(width) > 1, || "a decoder needs an input of at least 2x2 pixels".into())?;
+        let side = |side: usize| 2 * (side - Self::cut(input)) + kernel - 1;
+        let made = [images, outputs, side(height), side(width)];
         check.that(target.dims() == made, || {
             format!("the decoder makes {made:?}, which is not the target's shape")
         })
@@ -71,9 +84,11 @@ pub fn decoder_train(
     parameters: &DecoderParameters,
     path: Path,
 ) -> Result<Trained<1>> {
+    let path = DecoderParameters::path(input.dims(), path);
     parameters.check(Check::new("decoder").given("input", &input), input.dims(), &target, path)?;
     let [images, _, height, width] = input.dims();
-    let count = images * (2 * height - 4) * (2 * width - 4);
+    let cut = DecoderParameters::cut(input.dims());
+    let count = images * 2 * (height - cut) * 2 * (width - cut);
     let DecoderParameters { first, first_bias, gamma, beta, second, second_bias } = parameters.clone();
     let tensors = DecoderTensors {
         first: first.into_dispatch(),
@@ -146,7 +161,9 @@ impl FrozenDecoders {
         let own = self.modules;
         check
             .that(modules == own, || format!("there are {own} decoders and outputs of {modules} modules"))?;
-        self.first.check(check, [images, channels, height, width], &target, path)?;
+        let input = [images, channels, height, width];
+        let path = DecoderParameters::path(input, path);
+        self.first.check(check, input, &target, path)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         let target = target.detach().into_dispatch();
         Ok(Tensor::from_dispatch(Dispatch::decoder_frozen(

@@ -123,7 +123,7 @@ pub(super) fn subfolders(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
 }
 
 /// All pictures in a folder and below it, by path.
-pub(super) fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn pictures_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut pictures = Vec::new();
     let mut seen = HashSet::new();
     let mut open = vec![folder.to_owned()];

@@ -1,0 +1,76 @@
+//! What `learn`, `predict` and `evaluate` share: heads by name, data with a head's labels, accuracies.
+
+use anyhow::Result;
+use lmc::evaluation::{Told, ask, ask_mixed};
+use lmc::head::Head;
+use lmc::prediction::Company;
+use lmc::{Error, Learner};
+use lmc_lab::Ways;
+use lmc_streams::{Seed, Task, TaskSet};
+
+/// The head of a task.
+pub fn head(learner: &Learner, task: &str) -> Result<usize> {
+    let heads = &learner.network.heads;
+    heads.iter().position(|head| head.task == task).ok_or_else(|| {
+        let known: Vec<&str> = heads.iter().map(|head| head.task.as_str()).collect();
+        let cure = format!("the model knows {}", known.join(", "));
+        lmc_streams::Error::unknown("task", task, known.iter().copied(), cure).into()
+    })
+}
+
+/// The test images of a task, or all of them if it has no such split, with labels in the order of a head's classes.
+pub fn relabelled(task: &Task, head: &Head) -> Result<TaskSet> {
+    let mut labels = Vec::with_capacity(task.classes.len());
+    for class in &task.classes {
+        let label = head.classes.iter().position(|known| known == class).ok_or_else(|| {
+            let cure = format!("its classes are {}", head.classes.join(", "));
+            let known = head.classes.iter().map(String::as_str);
+            lmc_streams::Error::unknown("class", class, known, format!("task '{}': {cure}", head.task))
+        })?;
+        labels.push(label as u32);
+    }
+    let set = if task.test.is_empty() { &task.train } else { &task.test };
+    Ok(set.with_labels(&labels))
+}
+
+/// Accuracy of sets, each with its head, in all ways.
+pub fn accuracies(learner: &Learner, sets: &[(usize, TaskSet)]) -> Result<Vec<Ways>> {
+    Ok(asked(learner, sets)?.into_iter().map(|asked| asked.ways).collect())
+}
+
+/// How a set was told.
+pub struct Answered {
+    /// Accuracy.
+    pub ways: Ways,
+    /// Images that each head answered, in batches of the task.
+    pub batches: Told,
+    /// Images that each head answered, one by one.
+    pub single: Told,
+}
+
+/// How sets were told, each with its head.
+pub fn asked(learner: &Learner, sets: &[(usize, TaskSet)]) -> Result<Vec<Answered>> {
+    if sets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (predictor, size) = (learner.predictor()?, learner.config.batch);
+    let seed = Seed::root(learner.seed).named("mixed");
+    let all: Vec<&TaskSet> = sets.iter().map(|(_, set)| set).collect();
+    let mixed = ask_mixed(&predictor, &all, size, &seed)?;
+    let mut answered = Vec::new();
+    for ((head, set), mixed) in sets.iter().zip(mixed) {
+        if set.is_empty() {
+            return Err(Error::setting("data", "there are no images", "give some").into());
+        }
+        let batches = ask(&predictor, set, *head, size, Company::Batch)?;
+        let single = ask(&predictor, set, *head, size, Company::Alone)?;
+        let ways = Ways {
+            task_given: batches.given.accuracy(),
+            task_batches: batches.chosen.accuracy(),
+            mixed: mixed.accuracy(),
+            single: single.chosen.accuracy(),
+        };
+        answered.push(Answered { ways, batches: batches.chosen, single: single.chosen });
+    }
+    Ok(answered)
+}

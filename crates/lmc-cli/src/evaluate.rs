@@ -1,0 +1,120 @@
+//! `lmc evaluate`: how well a model tells a task, with its name given and without.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use lmc::evaluation::Told;
+use lmc::{Error, Learner};
+use lmc_lab::Ways;
+use lmc_streams::Catalog;
+use serde::Serialize;
+
+use crate::answers::{asked, head, relabelled};
+use crate::learn::read;
+use crate::output::{percent, print, print_json, table};
+use crate::threads::{Threads, device};
+
+/// Accuracy of a model on labelled pictures, with the task given and without.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc evaluate shop.lmc --task fruit --data fruit/                              one task
+  lmc evaluate shop.lmc --task fruit --data fruit/ --task tea --data tea/       two, mixed with each other as well
+The test split of the data is used, or all of them if they have none. 'mixed' shuffles all images of the command into
+batches; 'single' asks one by one. Neither knows the task.")]
+pub struct Arguments {
+    /// The model file.
+    model: PathBuf,
+    /// The task; may be repeated, with a --data each.
+    #[arg(long, required = true)]
+    task: Vec<String>,
+    /// Its pictures, in any form that `lmc learn` reads.
+    #[arg(long, required = true)]
+    data: Vec<String>,
+    /// As JSON: an object for one task, a list for several.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Serialize)]
+struct Evaluated {
+    task: String,
+    images: usize,
+    accuracy: Ways,
+    /// Which tasks the images were taken for.
+    confusion: Confusion,
+}
+
+#[derive(Serialize)]
+struct Confusion {
+    task_batches: serde_json::Map<String, serde_json::Value>,
+    single: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
+    arguments.threads.apply()?;
+    if arguments.task.len() != arguments.data.len() {
+        let problem = format!("{} tasks and {} data", arguments.task.len(), arguments.data.len());
+        return Err(Error::setting("--task", problem, "give one --data for each --task").into());
+    }
+    let learner = Learner::load(&arguments.model, &device())?;
+    let mut sets = Vec::new();
+    for (name, source) in arguments.task.iter().zip(&arguments.data) {
+        let head = head(&learner, name)?;
+        let task = read(name, source, 0.0, &learner, catalog)?;
+        sets.push((head, relabelled(&task, &learner.network.heads[head])?));
+    }
+    let results: Vec<Evaluated> = asked(&learner, &sets)?
+        .into_iter()
+        .zip(&arguments.task)
+        .map(|(asked, task)| Evaluated {
+            task: task.clone(),
+            images: asked.single.images,
+            accuracy: asked.ways,
+            confusion: Confusion {
+                task_batches: by_task(&learner, &asked.batches),
+                single: by_task(&learner, &asked.single),
+            },
+        })
+        .collect();
+    if arguments.json {
+        return match results.as_slice() {
+            [one] => print_json(one),
+            all => print_json(&all),
+        };
+    }
+    let rows = results
+        .iter()
+        .map(|result| {
+            let Ways { task_given, task_batches, mixed, single } = result.accuracy;
+            let mut row = vec![result.task.clone(), result.images.to_string()];
+            row.extend([task_given, task_batches, mixed, single].map(percent));
+            row
+        })
+        .collect();
+    let titles = ["task", "images", "task given", "batches of one task", "mixed batches", "single images"];
+    print(&table(&titles, &titles[1..], rows))?;
+    print("\ntaken for (single images):")?;
+    let rows = results
+        .iter()
+        .map(|result| {
+            let shares: Vec<String> = result
+                .confusion
+                .single
+                .iter()
+                .filter_map(|(task, images)| Some((task, images.as_u64()?)))
+                .map(|(task, images)| format!("{task} {}", percent(images as f64 / result.images.max(1) as f64)))
+                .collect();
+            vec![result.task.clone(), shares.join(", ")]
+        })
+        .collect();
+    print(&table(&["task", "answered by the head of"], &[], rows))
+}
+
+fn by_task(learner: &Learner, told: &Told) -> serde_json::Map<String, serde_json::Value> {
+    let heads = learner.network.heads.iter().zip(&told.heads).filter(|(_, images)| **images > 0);
+    heads.map(|(head, images)| (head.task.clone(), (*images).into())).collect()
+}

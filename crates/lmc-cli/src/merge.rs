@@ -1,0 +1,64 @@
+//! `lmc merge`: several models become one, without data and without training.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use lmc::{Learner, merge};
+
+use crate::output::{print, print_json, table};
+use crate::threads::device;
+
+/// Merge models of several sites into one that knows all their tasks. No data, no training.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc merge berlin.lmc lagos.lmc --out both.lmc
+  lmc merge a.lmc b.lmc c.lmc --out all.lmc --json")]
+pub struct Arguments {
+    /// Model files, two or more.
+    #[arg(required = true, num_args = 2..)]
+    models: Vec<PathBuf>,
+    /// The merged model file.
+    #[arg(long)]
+    out: PathBuf,
+    /// What was done, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut models = Vec::new();
+    for path in &arguments.models {
+        models.push((name(path), Learner::load(path, &device())?));
+    }
+    let (learner, merged) = merge::merge(&models)?;
+    learner.save(&arguments.out)?;
+    if arguments.json {
+        return print_json(&merged);
+    }
+    let listed = |modules: &[usize]| modules.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let mut rows: Vec<Vec<String>> = merged
+        .models
+        .iter()
+        .zip(&merged.modules)
+        .zip(&models)
+        .map(|((name, modules), (_, model))| {
+            vec![name.clone(), listed(modules), model.network.heads.len().to_string()]
+        })
+        .collect();
+    let tasks = learner.network.heads.len().to_string();
+    rows.push(vec![arguments.out.display().to_string(), listed(&learner.network.modules()), tasks]);
+    print(&table(&["model", "modules per layer", "tasks"], &["tasks"], rows))?;
+    for [model, old, new] in &merged.renamed {
+        print(&format!("task '{old}' of {model} is now '{new}'"))?;
+    }
+    for difference in &merged.differences {
+        print(&format!("note: {difference}; the latter's are kept"))?;
+    }
+    print(&format!("written: {}", arguments.out.display()))
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,119 @@
+//! Merging: models that were trained apart become one, without data and without training (paper §4.3).
+//!
+//! Layer by layer the modules of all models stand side by side, with their statistics; the heads follow one another.
+//! Because modules are chosen by their own local scores, nothing has to be learned for that.
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::layer::Layer;
+use crate::learner::Learner;
+use crate::module::LocalModule;
+use crate::network::Network;
+
+/// What a merge did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Merged {
+    /// Names of the models.
+    pub models: Vec<String>,
+    /// Modules per layer of each.
+    pub modules: Vec<Vec<usize>>,
+    /// Tasks that got another name: model, old name, new name.
+    pub renamed: Vec<[String; 3]>,
+    /// Settings in which a model differs from the first, whose settings are kept.
+    pub differences: Vec<String>,
+}
+
+/// One model out of several, each with a name.
+pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
+    let Some((first_name, first)) = models.first() else {
+        return Err(Error::setting("merge", "there are no models", "name two or more"));
+    };
+    let names = distinct_names(models);
+    let mut merged = Merged {
+        models: names.clone(),
+        modules: models.iter().map(|(_, model)| model.network.modules()).collect(),
+        renamed: Vec::new(),
+        differences: Vec::new(),
+    };
+    for (name, model) in models {
+        check(first_name, &first.network, name, model)?;
+        if model.config.composition != first.config.composition {
+            merged.differences.push(format!("'{name}' composes its modules with other settings than '{first_name}'"));
+        }
+    }
+    let config = first.network.config.clone();
+    let mut layers: Vec<Layer> = Vec::with_capacity(config.depth);
+    for number in 0..config.depth {
+        let mut modules: Vec<LocalModule> = Vec::new();
+        for (name, (_, model)) in names.iter().zip(models) {
+            for module in model.network.layers[number].modules() {
+                let mut module = module.clone();
+                module.origin.model.get_or_insert_with(|| name.clone());
+                modules.push(module);
+            }
+        }
+        layers.push(Layer::new(first.network.layers[number].config, modules)?);
+    }
+    let mut heads = Vec::new();
+    for (at, (name, (_, model))) in names.iter().zip(models).enumerate() {
+        for head in &model.network.heads {
+            let collides = models.iter().enumerate().any(|(other, (_, model))| {
+                other != at && model.network.heads.iter().any(|other| other.task == head.task)
+            });
+            let mut head = head.clone();
+            if collides {
+                let new = format!("{name}:{}", head.task);
+                merged.renamed.push([name.clone(), head.task.clone(), new.clone()]);
+                head.task = new;
+            }
+            heads.push(head);
+        }
+    }
+    let network = Network { config, layers, heads, device: first.network.device.clone() };
+    Ok((Learner::with(network, first.config.clone(), first.seed), merged))
+}
+
+/// Names of the models; the same one twice gets a number.
+fn distinct_names(models: &[(String, Learner)]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in models {
+        let mut distinct = name.clone();
+        let mut number = 2;
+        while names.contains(&distinct) {
+            distinct = format!("{name}-{number}");
+            number += 1;
+        }
+        names.push(distinct);
+    }
+    names
+}
+
+fn check(first_name: &str, first: &Network, name: &str, model: &Learner) -> Result<()> {
+    let (a, b) = (&first.config, &model.network.config);
+    let differ = |what: &str, a: String, b: String| {
+        let problem = format!("{what} is {a} in '{first_name}' and {b} in '{name}'");
+        Err(Error::setting("merge", problem, "merge models of one shape"))
+    };
+    for (what, a, b) in [
+        ("the number of image channels", a.channels, b.channels),
+        ("the image size", a.size, b.size),
+        ("the number of layers (depth)", a.depth, b.depth),
+        ("the number of channels (width)", a.width, b.width),
+    ] {
+        if a != b {
+            return differ(what, a.to_string(), b.to_string());
+        }
+    }
+    if a.structural != b.structural {
+        return differ("the structural component", format!("{:?}", a.structural), format!("{:?}", b.structural));
+    }
+    if a.heads != b.heads {
+        return differ("the structural component of heads", format!("{:?}", a.heads), format!("{:?}", b.heads));
+    }
+    if model.lesson.is_some() || model.network.has_free_modules() {
+        let problem = format!("'{name}' is in the middle of a task");
+        return Err(Error::setting("merge", problem, "finish the task first"));
+    }
+    Ok(())
+}
