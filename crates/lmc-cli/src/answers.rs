@@ -1,12 +1,40 @@
 //! What `learn`, `predict` and `evaluate` share: heads by name, data with a head's labels, accuracies.
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use lmc::evaluation::{Told, ask, ask_mixed};
 use lmc::head::Head;
-use lmc::prediction::Company;
+use lmc::prediction::{Company, Routing};
 use lmc::{Error, Learner};
 use lmc_lab::Ways;
 use lmc_streams::{Seed, Task, TaskSet};
+
+/// How a model answers, if not as it was made.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct Answering {
+    /// Which modules a picture may pass through: all_modules (the paper's), or as_learned, those that were there when
+    /// the head was learned. By default what the model was made with.
+    #[arg(long, value_name = "HOW")]
+    routing: Option<RoutingName>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+#[value(rename_all = "snake_case")]
+enum RoutingName {
+    AllModules,
+    AsLearned,
+}
+
+impl Answering {
+    /// Changes how a model answers.
+    pub fn apply(self, learner: &mut Learner) {
+        match self.routing {
+            Some(RoutingName::AllModules) => learner.config.prediction.routing = Routing::AllModules,
+            Some(RoutingName::AsLearned) => learner.config.prediction.routing = Routing::AsLearned,
+            None => {}
+        }
+    }
+}
 
 /// The head of a task.
 pub fn head(learner: &Learner, task: &str) -> Result<usize> {

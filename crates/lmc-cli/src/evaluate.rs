@@ -10,7 +10,7 @@ use lmc_lab::Ways;
 use lmc_streams::Catalog;
 use serde::Serialize;
 
-use crate::answers::{asked, head, relabelled};
+use crate::answers::{Answering, asked, head, relabelled};
 use crate::learn::read;
 use crate::output::{percent, print, print_json, table};
 use crate::threads::{Threads, device};
@@ -34,6 +34,8 @@ pub struct Arguments {
     /// As JSON: an object for one task, a list for several.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    answering: Answering,
     #[command(flatten)]
     threads: Threads,
 }
@@ -60,7 +62,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         let problem = format!("{} tasks and {} data", arguments.task.len(), arguments.data.len());
         return Err(Error::setting("--task", problem, "give one --data for each --task").into());
     }
-    let learner = Learner::load(&arguments.model, &device())?;
+    let mut learner = Learner::load(&arguments.model, &device())?;
+    arguments.answering.apply(&mut learner);
     let mut sets = Vec::new();
     for (name, source) in arguments.task.iter().zip(&arguments.data) {
         let head = head(&learner, name)?;

@@ -6,6 +6,7 @@
 mod answers;
 mod bench;
 mod data;
+mod demo;
 mod evaluate;
 mod inspect;
 mod interrupt;
@@ -52,6 +53,7 @@ enum Verb {
     /// Streams of tasks: list, show.
     #[command(subcommand)]
     Streams(streams::Verb),
+    Demo(demo::Arguments),
     Learn(learn::Arguments),
     Predict(predict::Arguments),
     Evaluate(evaluate::Arguments),
@@ -67,6 +69,7 @@ impl Cli {
             Verb::Bench(bench) => bench::run(&bench),
             Verb::Data(verb) => data::run(verb, self.data_dir.as_deref()),
             Verb::Streams(verb) => streams::run(verb, &catalog(self.data_dir.as_deref())?),
+            Verb::Demo(arguments) => demo::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Learn(arguments) => learn::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Predict(arguments) => predict::run(&arguments),
             Verb::Evaluate(arguments) => evaluate::run(&arguments, &catalog(self.data_dir.as_deref())?),

@@ -13,7 +13,7 @@ use lmc_streams::formats::folder::pictures_below;
 use lmc_streams::{Batch, Channels, Fit, Prepare};
 use serde::Serialize;
 
-use crate::answers::head;
+use crate::answers::{Answering, head};
 use crate::output::{percent, print, print_json, table};
 use crate::threads::{Threads, device};
 
@@ -43,6 +43,8 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    answering: Answering,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -68,7 +70,8 @@ struct Answer {
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
     arguments.threads.apply()?;
-    let learner = Learner::load(&arguments.model, &device())?;
+    let mut learner = Learner::load(&arguments.model, &device())?;
+    arguments.answering.apply(&mut learner);
     if learner.network.heads.is_empty() {
         return Err(Error::bad(&arguments.model, "this model knows no task", "teach it one: lmc learn").into());
     }
@@ -160,7 +163,6 @@ fn batch(loaded: &[std::result::Result<Vec<u8>, String>], learner: &Learner) -> 
 fn answer(file: &Path, learner: &Learner, predictions: &Predictions, image: usize, explain: bool) -> Answer {
     let head = &learner.network.heads[predictions.heads[image]];
     let label = predictions.label(image);
-    let weights = |layer: &lmc::network::LayerTrace| layer.weights.iter().map(|weights| weights[image]).collect();
     Answer {
         file: file.display().to_string(),
         error: None,
@@ -168,7 +170,7 @@ fn answer(file: &Path, learner: &Learner, predictions: &Predictions, image: usiz
         class: head.classes.get(label).cloned(),
         probability: predictions.probabilities(image).get(label).copied(),
         novel: learner.is_novel(predictions, image),
-        weights: explain.then(|| predictions.trace.iter().map(weights).collect()),
+        weights: explain.then(|| predictions.weights(image)),
     }
 }
 

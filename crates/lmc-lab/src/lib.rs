@@ -7,6 +7,7 @@
 
 mod experiment;
 mod metrics;
+pub mod report;
 mod run;
 
 pub use experiment::{Experiment, Method};

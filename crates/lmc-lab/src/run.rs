@@ -200,7 +200,7 @@ fn test_at_end(
             single: single.chosen.accuracy(),
         };
         result.own_head = OwnHead { task_batches: share(&batches.chosen), single: share(&single.chosen) };
-        result.weights = batches.chosen.weights;
+        result.weights = batches.chosen.mean_weights();
     }
     if let (Some(row), Some(given)) = (metrics.matrix.last_mut(), metrics.matrix_given.last_mut()) {
         *row = metrics.tasks.iter().map(|task| task.end.task_batches).collect();

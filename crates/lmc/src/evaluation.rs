@@ -8,8 +8,6 @@ use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
 
 use crate::error::Result;
 use crate::head::HeadSelection;
-use crate::layer::Known;
-use crate::network::LayerTrace;
 use crate::prediction::{Company, Predictions, Predictor, images};
 
 /// How many images of a set were told right.
@@ -21,8 +19,8 @@ pub struct Told {
     pub right: usize,
     /// Images answered by each head.
     pub heads: Vec<usize>,
-    /// Mean weight of each module, `[layer][module]`.
-    pub weights: Vec<Vec<f64>>,
+    /// Sum of the weights of each module, `[layer][module]`.
+    weights: Vec<Vec<f64>>,
 }
 
 impl Told {
@@ -32,17 +30,9 @@ impl Told {
     }
 
     /// Counts a batch.
-    pub fn add(&mut self, predictions: &Predictions, labels: &[u32], trace: &[LayerTrace]) {
-        let before = self.images as f64;
+    pub fn add(&mut self, predictions: &Predictions, labels: &[u32]) {
         for (image, &label) in labels.iter().enumerate() {
             self.add_one(predictions, image, label);
-        }
-        self.weights.resize(trace.len(), Vec::new());
-        for (means, trace) in self.weights.iter_mut().zip(trace) {
-            means.resize(trace.weights.len(), 0.0);
-            for (mean, weights) in means.iter_mut().zip(&trace.weights) {
-                *mean = (*mean * before + weights.iter().sum::<f64>()) / self.images.max(1) as f64;
-            }
         }
     }
 
@@ -55,6 +45,18 @@ impl Told {
             self.heads.resize(head + 1, 0);
         }
         self.heads[head] += 1;
+        let weights = predictions.weights(image);
+        self.weights.resize(weights.len(), Vec::new());
+        for (sums, weights) in self.weights.iter_mut().zip(weights) {
+            sums.resize(sums.len().max(weights.len()), 0.0);
+            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight);
+        }
+    }
+
+    /// Mean weight of each module, `[layer][module]`.
+    pub fn mean_weights(&self) -> Vec<Vec<f64>> {
+        let images = self.images.max(1) as f64;
+        self.weights.iter().map(|layer| layer.iter().map(|sum| sum / images).collect()).collect()
     }
 }
 
@@ -68,28 +70,14 @@ pub struct Asked {
 }
 
 impl Asked {
-    fn add(
-        &mut self,
-        network: &Predictor,
-        batch: &Batch,
-        head: usize,
-        company: Company,
-    ) -> Result<()> {
-        let input = images(batch, network.device());
-        let (features, trace) = network.features(input, Known::default(), company)?;
-        let losses = network.head_losses(features.clone());
+    fn add(&mut self, network: &Predictor, batch: &Batch, head: usize, company: Company) -> Result<()> {
+        let look = network.look(images(batch, network.device()), company)?;
         let selection = match company {
             Company::Batch => HeadSelection::Batch,
             Company::Alone => HeadSelection::Sample,
         };
-        for (told, selection) in
-            [(&mut self.given, HeadSelection::Given(head)), (&mut self.chosen, selection)]
-        {
-            let heads = selection.choose(&losses, batch.labels.len());
-            let logits = network.logits(features.clone(), &heads)?;
-            let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
-            told.add(&predictions, &batch.labels, &trace);
-        }
+        self.given.add(&look.answer(HeadSelection::Given(head))?, &batch.labels);
+        self.chosen.add(&look.answer(selection)?, &batch.labels);
         Ok(())
     }
 }
@@ -123,10 +111,7 @@ pub fn ask_mixed(
     for places in order.chunks(size.max(1)) {
         let batch = mixed_batch(sets, places);
         let input = images(&batch, network.device());
-        let (features, _) = network.features(input, Known::default(), Company::Batch)?;
-        let heads = HeadSelection::Sample.choose(&network.head_losses(features.clone()), places.len());
-        let logits = network.logits(features, &heads)?;
-        let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
+        let predictions = network.predict(input, Company::Batch, HeadSelection::Sample)?;
         for (image, (set, _)) in places.iter().enumerate() {
             told[*set].add_one(&predictions, image, batch.labels[image]);
         }

@@ -4,6 +4,8 @@
 //! smallest structural loss answers: the last layer selects one module, hard. The structural component never sends
 //! gradients into the trunk.
 
+use std::ops::Range;
+
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use lmc_streams::Seed;
@@ -72,6 +74,8 @@ pub struct Head {
     pub learned: bool,
     /// What images of its task usually look like.
     pub familiar: Option<Familiar>,
+    /// The modules that were there when it was learned, layer by layer.
+    pub sees: Option<Vec<Range<usize>>>,
 }
 
 impl HeadConfig {
@@ -96,7 +100,7 @@ impl HeadConfig {
                 })
             }
         };
-        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false, familiar: None }
+        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false, familiar: None, sees: None }
     }
 }
 

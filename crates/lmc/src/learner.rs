@@ -17,7 +17,7 @@ use crate::lesson::{Caches, Lesson};
 use crate::module::Origin;
 use crate::network::{Network, NetworkConfig};
 use crate::novelty::NoveltyConfig;
-use crate::prediction::Predictor;
+use crate::prediction::{PredictionConfig, Predictor};
 use crate::projection::ProjectionConfig;
 use crate::statistics::StatisticsConfig;
 
@@ -35,6 +35,8 @@ pub struct LearnerConfig {
     pub projection: ProjectionConfig,
     /// How parameters are trained.
     pub optimiser: OptimiserConfig,
+    /// How the model answers.
+    pub prediction: PredictionConfig,
     /// When an image counts as new.
     pub novelty: NoveltyConfig,
     /// λ, the weight of the structural losses, 0 or more; 10 by default.
@@ -59,6 +61,7 @@ impl Default for LearnerConfig {
             expansion: ExpansionConfig::default(),
             projection: ProjectionConfig::default(),
             optimiser: OptimiserConfig::default(),
+            prediction: PredictionConfig::default(),
             novelty: NoveltyConfig::default(),
             structural_weight: 10.0,
             joint_autoencoder: false,
@@ -246,6 +249,8 @@ impl Learner {
             (best_epoch, val_accuracy) = (best.epoch, Some(best.accuracy));
         }
         self.network.freeze()?;
+        let sees = self.network.modules().into_iter().map(|modules| 0..modules).collect();
+        self.network.heads[lesson.number].sees = Some(sees);
         self.caches = Caches::default();
         Ok(Learned {
             task: lesson.task,
@@ -265,7 +270,7 @@ impl Learner {
 
     /// The network as it is now, for answering.
     pub fn predictor(&self) -> Result<Predictor> {
-        self.network.predictor(&self.config.composition)
+        self.network.predictor(&self.config.composition, self.config.prediction)
     }
 
     pub(crate) fn task_seed(&self, number: usize) -> Seed {

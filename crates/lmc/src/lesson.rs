@@ -7,14 +7,12 @@ use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
 use crate::adam::Adam;
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::evaluation::Told;
 use crate::events::Event;
-use crate::head::HeadSelection;
 use crate::layer::{Known, Mode};
 use crate::learner::{Learner, LearnerConfig, Material};
 use crate::module::{Origin, Training};
 use crate::network::{Moment, Network};
-use crate::prediction::{Company, Predictions, images};
+use crate::prediction::{Company, images};
 use crate::projection::Phase;
 use crate::tensors::values;
 
@@ -220,12 +218,9 @@ impl Learner {
         lesson.adam.step(&mut self.network, &mut gradients);
         lesson.phase = lesson.phase.step();
         lesson.step += 1;
-        let rows = values(&logits);
-        let classes = head_classes(&self.network, number);
-        let right = rows.chunks(classes).zip(&batch.labels).filter(|(row, label)| {
-            let label = **label as usize;
-            row.iter().enumerate().all(|(class, logit)| class == label || *logit < row[label])
-        });
+        let rows: Vec<f64> = values(&logits).into_iter().map(f64::from).collect();
+        let rows = rows.chunks(self.network.heads[number].classes.len().max(1));
+        let right = rows.zip(&batch.labels).filter(|(row, label)| is_right(row, **label));
         let scalar = |tensor: &Tensor<1>| values(tensor).first().map_or(f64::NAN, |&value| f64::from(value));
         Ok(Outcome {
             loss: scalar(&loss),
@@ -238,10 +233,9 @@ impl Learner {
 
     /// Accuracy on the validation images, with the task given.
     fn validate(&mut self, head: usize, val: &TaskSet) -> Result<f64> {
-        let predictor = self.network.predictor(&self.config.composition)?;
+        let predictor = self.predictor()?;
         let device = predictor.device();
-        let selection = HeadSelection::Given(head);
-        let mut told = Told::default();
+        let (mut right, mut seen) = (0, 0);
         let constant = !self.network.has_free_modules() && !self.config.adapt_batch_norm;
         if !constant {
             self.caches.val_features = None;
@@ -255,21 +249,20 @@ impl Learner {
                 None => {
                     let known = self.caches.val.as_ref().map(|cache| cache.known(&batch.positions, device));
                     let known = known.unwrap_or_default();
-                    predictor.features(images(&batch, device), known, Company::Batch)?.0
+                    predictor.see(head, images(&batch, device), known, Company::Batch)?.features
                 }
             };
             if constant && self.caches.val_features.is_none() {
                 features.push((values(&found), found.dims()[1]));
             }
-            let heads = selection.choose(&[], batch.labels.len());
-            let logits = predictor.logits(found, &heads)?;
-            let predictions = Predictions { heads, logits, head_losses: Vec::new(), trace: Vec::new() };
-            told.add(&predictions, &batch.labels, &[]);
+            let rows = predictor.logits(head, found)?;
+            right += rows.iter().zip(&batch.labels).filter(|(row, label)| is_right(row, **label)).count();
+            seen += batch.labels.len();
         }
         if constant && self.caches.val_features.is_none() {
             self.caches.val_features = Some(features);
         }
-        Ok(told.accuracy())
+        Ok(right as f64 / seen.max(1) as f64)
     }
 
     /// Computes what learned modules of the first layer say about all images, unless that is known already.
@@ -291,8 +284,10 @@ impl Learner {
     }
 }
 
-fn head_classes(network: &Network, head: usize) -> usize {
-    network.heads[head].classes.len().max(1)
+/// Whether the largest logit is the label's.
+fn is_right(row: &[f64], label: u32) -> bool {
+    let label = label as usize;
+    row.iter().enumerate().all(|(class, logit)| class == label || *logit < row[label])
 }
 
 pub(crate) fn warm_up(learner: &mut Learner, set: &TaskSet, batches: usize, seed: &Seed) -> Result<()> {

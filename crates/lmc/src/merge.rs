@@ -62,6 +62,11 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
                 other != at && model.network.heads.iter().any(|other| other.task == head.task)
             });
             let mut head = head.clone();
+            // Its modules stand behind those of the models before it.
+            for (layer, range) in head.sees.iter_mut().flatten().enumerate() {
+                let before: usize = models[..at].iter().map(|(_, model)| model.network.layers[layer].modules().len()).sum();
+                *range = range.start + before..range.end + before;
+            }
             if collides {
                 let new = format!("{name}:{}", head.task);
                 merged.renamed.push([name.clone(), head.task.clone(), new.clone()]);

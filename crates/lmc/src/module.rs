@@ -105,6 +105,25 @@ impl Walk for LocalModule {
     }
 }
 
+/// A functional component in evaluation mode.
+#[derive(Clone, Debug)]
+pub struct FrozenFunctional(FrozenFunctionals);
+
+impl FrozenFunctional {
+    /// With its running statistics.
+    pub fn new(functional: &Functional) -> Result<Self> {
+        let parts = (functional.parameters.clone(), functional.running.clone());
+        Ok(Self(FrozenFunctionals::new(&[parts], PADDING)?))
+    }
+
+    /// `[batch, channel, row, column]`.
+    pub fn forward(&self, input: Tensor<4>) -> Result<Tensor<4>> {
+        let outputs = self.0.forward(input, Path::Fast)?;
+        let [_, images, channels, height, width] = outputs.dims();
+        Ok(outputs.reshape([images, channels, height, width]))
+    }
+}
+
 /// Modules of one layer in evaluation mode, packed for the fused kernels: no gradients for their parameters, and running
 /// statistics in their batch norms.
 #[derive(Clone, Debug)]

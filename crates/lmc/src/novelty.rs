@@ -78,22 +78,10 @@ impl Familiar {
         Some(familiar)
     }
 
-    /// How far an image is from the task.
+    /// How far an image is from the task: its most unusual number, in standard deviations.
     pub fn distance(&self, profile: &[f64]) -> f64 {
         let numbers = profile.iter().zip(self.means.iter().zip(&self.deviations));
         numbers.map(|(number, (mean, deviation))| ((number - mean) / deviation).abs()).fold(0.0, f64::max)
-    }
-}
-
-impl Predictions {
-    /// What a head and each layer say about an image: logarithms of losses.
-    pub fn profile(&self, head: usize, image: usize) -> Vec<f64> {
-        let layers = self.trace.iter().map(|layer| {
-            let terms = layer.losses.iter().zip(&layer.weights);
-            terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
-        });
-        let head = self.head_losses[head][image];
-        std::iter::once(head).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::composition::{Prior, Relatedness};
 use crate::error::Result;
 use crate::expansion::{Initialisation, Outliers};
 use crate::learner::LearnerConfig;
+use crate::prediction::Routing;
 
 /// Names of all presets, and what each is for.
 pub const PRESETS: [(&str, &str); 11] = [
@@ -25,7 +26,7 @@ pub fn preset(name: &str) -> Result<LearnerConfig> {
     let mut config = LearnerConfig::default();
     match name {
         // The defaults are those of S-.
-        "s_minus" | "s_out" | "own" => {}
+        "s_minus" | "s_out" => {}
         "s_plus" => {
             growing(&mut config, 1.5, 5, Initialisation::MostLikely);
             config.composition.temperature = 1.0;
@@ -67,6 +68,7 @@ pub fn preset(name: &str) -> Result<LearnerConfig> {
             config.projection.signal_in_accumulation = true;
             config.joint_autoencoder = true;
         }
+        "own" => config.prediction.routing = Routing::AsLearned,
         _ => {
             let known = PRESETS.iter().map(|(name, _)| *name);
             let names: Vec<&str> = known.clone().collect();

@@ -4,6 +4,7 @@
 //! configuration, class and task names, statistics and the origin of every module, is JSON in the header's metadata.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor};
@@ -39,6 +40,7 @@ struct HeadRecord {
     classes: Vec<String>,
     learned: bool,
     familiar: Option<Familiar>,
+    sees: Option<Vec<Range<usize>>>,
 }
 
 /// What a file says about a network besides its tensors.
@@ -112,6 +114,7 @@ impl NetworkRecord {
             classes: head.classes.clone(),
             learned: head.learned,
             familiar: head.familiar.clone(),
+            sees: head.sees.clone(),
         };
         Self {
             config: network.config.clone(),
@@ -164,6 +167,8 @@ impl NetworkRecord {
             let mut head = config.init(&record.task, record.classes, &Seed::root(0), &device);
             head.learned = record.learned;
             head.familiar = record.familiar;
+            head.sees = record.sees;
+            check_sees(&head, &network, path)?;
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
             if !record.learned {
@@ -173,6 +178,16 @@ impl NetworkRecord {
         }
         Ok(network)
     }
+}
+
+/// A head sees modules that are there, at least one in each layer.
+fn check_sees(head: &Head, network: &Network, path: &Path) -> Result<()> {
+    let Some(sees) = &head.sees else { return Ok(()) };
+    let there = |(range, layer): (&Range<usize>, &Layer)| !range.is_empty() && range.end <= layer.modules().len();
+    if sees.len() == network.layers.len() && sees.iter().zip(&network.layers).all(there) {
+        return Ok(());
+    }
+    Err(damaged(path, format!("the head of task '{}' sees modules that are not there", head.task)))
 }
 
 /// Fills tensors from a file.

@@ -10,7 +10,7 @@ use lmc::head::HeadSelection;
 use lmc::layer::Known;
 use lmc::module::Origin;
 use lmc::network::{Forward, Moment, Network, NetworkConfig};
-use lmc::prediction::Company;
+use lmc::prediction::{Company, PredictionConfig};
 use lmc::projection::Phase;
 use lmc::statistics::StatisticsConfig;
 use lmc::tensors::{Role, Visitor, Walk, tensor, train, values};
@@ -237,13 +237,13 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     fill(&mut network);
     network.freeze().unwrap();
     let composition = config(1e9).composition;
-    let predictor = network.predictor(&composition).unwrap();
+    let predictor = network.predictor(&composition, PredictionConfig::default()).unwrap();
     let predictions =
         predictor.predict(images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
-    let losses: Vec<f64> = predictions.trace.iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
+    let losses: Vec<f64> = predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);
     let mean = |weights: &Vec<f64>| weights.iter().sum::<f64>() / 3.0;
-    let weights: Vec<f64> = predictions.trace.iter().flat_map(|t| t.weights.iter().map(mean)).collect();
+    let weights: Vec<f64> = predictions.trace(0).iter().flat_map(|t| t.weights.iter().map(mean)).collect();
     assert_near("weights", &weights, &golden["mean_weight_per_layer"]);
     assert_near("heads", &predictions.head_losses.concat(), &golden["head_struct_loss"]);
     assert_eq!(predictions.heads, vec![golden["selected_head"].as_u64().unwrap() as usize; 3]);

@@ -1,0 +1,265 @@
+//! `lmc demo`: five tasks that the program draws itself, and a return of the first with little data.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use lmc::adam::OptimiserConfig;
+use lmc::network::NetworkConfig;
+use lmc::{LearnerConfig, Material, presets};
+use lmc_lab::report::{curve, page::Page, selection};
+use lmc_lab::{Experiment, Method, Metrics, Notice, Run};
+use lmc_methods::finetune::FinetuneConfig;
+use lmc_streams::{Catalog, Stream, replace_file};
+
+use crate::interrupt;
+use crate::output::{percent, print, spinner, table};
+use crate::progress::Progress;
+use crate::threads::{Threads, device};
+
+/// Watch a network grow over five generated tasks without forgetting, in about three minutes.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Where the model and the report go.
+    #[arg(long, default_value = "lmc-demo", value_name = "DIR")]
+    out: PathBuf,
+    /// Epochs per task; fewer are quicker and worse.
+    #[arg(long, default_value_t = 30)]
+    epochs: usize,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// The stream of the demo.
+const STREAM: &str = r#"# Five tasks that lmc draws itself, and the first one again with little data.
+name = "demo"
+seed = 1
+
+[[task]]
+name = "objects"
+data = "generated-objects"
+train = 60
+val = 20
+test = 30
+
+[[task]]
+name = "digits"
+data = "generated-digits"
+train = 40
+val = 20
+test = 30
+
+[[task]]
+name = "textures"
+data = "generated-textures"
+train = 40
+val = 20
+test = 30
+
+[[task]]
+name = "garments"
+data = "generated-garments"
+train = 40
+val = 20
+test = 30
+
+[[task]]
+name = "plates"
+data = "generated-plates"
+train = 40
+val = 20
+test = 30
+
+[[task]]
+name = "objects again"
+data = "generated-objects"
+train = 8
+val = 8
+test = 30
+"#;
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
+    arguments.threads.apply()?;
+    let started = Instant::now();
+    let out = &arguments.out;
+    fs::create_dir_all(out).map_err(lmc_streams::Error::io("create", out))?;
+    clear_finished(out)?;
+    let file = out.join("stream.toml");
+    replace_file(&file, STREAM.as_bytes())?;
+    let experiment = experiment(&file, arguments.epochs)?;
+    let waiting = spinner("drawing pictures".to_owned());
+    let stream = catalog.stream(&experiment.request()?)?;
+    waiting.finish_and_clear();
+    interrupt::listen()?;
+    let mut progress = Progress::new(false);
+    progress.say("LMC learns six tasks; every module that is added stays as it is for ever.");
+    let job = Run { experiment: &experiment, stream: &stream, directory: out, device: &device() };
+    let metrics = lmc_lab::run(&job, &mut |notice| {
+        match notice {
+            Notice::Learning(_, event) => progress.show(event),
+            Notice::Testing { after, task } => progress.testing(after, task),
+        }
+        interrupt::asked()
+    })?;
+    progress.say("The same stream by plain fine-tuning, one network for all.");
+    let rival = finetune(&stream, &experiment)?;
+    let report = out.join("report.html");
+    replace_file(&report, page(&stream, &metrics, &rival, out).as_bytes())?;
+    show(&metrics, &rival)?;
+    print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
+    print(&format!("Next: {}", next(out)))
+}
+
+/// A demo that is over is shown again from the beginning; one that was stopped goes on.
+fn clear_finished(out: &Path) -> Result<()> {
+    if out.join("metrics.json").exists() && !out.join("checkpoint.safetensors").exists() {
+        for name in ["config.toml", "metrics.json", "events.jsonl"] {
+            let path = out.join(name);
+            if path.exists() {
+                fs::remove_file(&path).map_err(lmc_streams::Error::io("remove", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
+    const STEPS: usize = 7;
+    let mut learner: LearnerConfig = presets::preset("own")?;
+    presets::scale_epochs(&mut learner, epochs.max(1), STEPS);
+    Ok(Experiment {
+        stream: stream.display().to_string(),
+        variant: "auto".into(),
+        stream_seed: None,
+        method: Method::LmcA,
+        preset: "own".into(),
+        seed: 1,
+        checkpoint_epochs: 5,
+        network: NetworkConfig { width: 32, ..NetworkConfig::default() },
+        learner,
+    })
+}
+
+/// `[after][task]` of fine-tuning, with the task given.
+fn finetune(stream: &Stream, experiment: &Experiment) -> Result<Vec<Vec<f64>>> {
+    let config = FinetuneConfig {
+        network: experiment.network.clone(),
+        optimiser: OptimiserConfig::default(),
+        batch: experiment.learner.batch,
+        epochs: experiment.learner.epochs,
+        seed: experiment.seed,
+    };
+    let mut rival = config.init(&device())?;
+    let waiting = spinner(String::new());
+    let mut matrix = Vec::new();
+    for (number, task) in stream.tasks.iter().enumerate() {
+        let material = Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
+        rival.learn(material, &mut |epoch| {
+            waiting.set_message(format!("fine-tuning on '{}', epoch {}", task.name, epoch + 1));
+        })?;
+        let row: lmc::Result<Vec<f64>> =
+            stream.tasks[..=number].iter().enumerate().map(|(head, task)| rival.accuracy(head, &task.test)).collect();
+        matrix.push(row?);
+    }
+    waiting.finish_and_clear();
+    Ok(matrix)
+}
+
+/// One row per task, and the mean.
+fn rows(metrics: &Metrics, rival: &[Vec<f64>]) -> Vec<Vec<String>> {
+    let last = rival.last().map_or(&[][..], Vec::as_slice);
+    let mut rows = Vec::new();
+    let mut sums = [0.0; 6];
+    for (number, task) in metrics.tasks.iter().enumerate() {
+        let (after, end) = (task.after.task_batches, task.end.task_batches);
+        let (rival_after, rival_end) = (rival[number][number], last[number]);
+        let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
+        rows.push(vec![
+            task.task.clone(),
+            modules.join(" "),
+            percent(after),
+            percent(end),
+            points(end - after),
+            percent(rival_after),
+            percent(rival_end),
+            points(rival_end - rival_after),
+        ]);
+        let numbers = [after, end, end - after, rival_after, rival_end, rival_end - rival_after];
+        sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number / metrics.tasks.len() as f64);
+    }
+    let mut total = vec!["mean".to_owned(), format!("{} modules", metrics.modules())];
+    let format: [fn(f64) -> String; 6] = [percent, percent, points, percent, percent, points];
+    total.extend(sums.iter().zip(format).map(|(sum, format)| format(*sum)));
+    rows.push(total);
+    rows
+}
+
+fn points(change: f64) -> String {
+    format!("{:+.1}", 100.0 * change)
+}
+
+const TITLES: [&str; 8] = [
+    "task",
+    "modules per layer",
+    "right after",
+    "at the end",
+    "change",
+    "fine-tuning right after",
+    "at the end ",
+    "change ",
+];
+
+fn show(metrics: &Metrics, rival: &[Vec<f64>]) -> Result<()> {
+    print("")?;
+    print(&table(&TITLES, &TITLES[2..], rows(metrics, rival)))?;
+    let single = metrics.summary(|ways| ways.single).accuracy;
+    print(&format!(
+        "Test accuracy. LMC is never told the task; fine-tuning is. Asked image by image LMC has {} on average.",
+        percent(single)
+    ))
+}
+
+fn next(out: &Path) -> String {
+    format!("lmc inspect {}", out.join("model.safetensors").display())
+}
+
+fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> String {
+    let mut page = Page::new(
+        "A network that grows and does not forget",
+        "Six generated tasks, learned one after the other by Local Module Composition. At test nobody says which \
+         task an image belongs to.",
+    );
+    page.section("Accuracy", "In per cent of the test images. Fine-tuning is told the task at test, LMC is not.");
+    page.table(&TITLES, &rows(metrics, rival));
+    let names: Vec<String> = stream.tasks.iter().map(|task| task.name.clone()).collect();
+    let lines = |matrix: &[Vec<f64>], faint: bool| -> Vec<curve::Line> {
+        names
+            .iter()
+            .enumerate()
+            .map(|(task, name)| {
+                let points = matrix.iter().enumerate().skip(task).map(|(after, row)| (after, row[task]));
+                curve::Line { name: name.clone(), points: points.collect(), faint }
+            })
+            .collect()
+    };
+    page.section("Over the stream", "One line per task, from when it was learned to the end; dashed: fine-tuning.");
+    let all: Vec<curve::Line> = [lines(&metrics.matrix, false), lines(rival, true)].concat();
+    page.picture(&curve::svg(&names, &all, "accuracy of each task over the stream"));
+    page.section(
+        "Which modules each task uses",
+        "One column per layer, from the input on the left; one square per module, oldest on top; darker is more used.",
+    );
+    let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
+    let maps: Vec<(String, String)> = metrics
+        .tasks
+        .iter()
+        .map(|task| (task.task.clone(), selection::svg(&task.task, &task.weights, height)))
+        .collect();
+    page.pictures(&maps);
+    page.section("Try next", "The model is an ordinary model file.");
+    page.commands(&next(out));
+    page.html()
+}

@@ -1,0 +1,7 @@
+//! Rivals of LMC, one file each.
+//!
+//! - [`finetune`]: one network, trained on every task in turn.
+
+pub mod finetune;
+
+pub use finetune::Finetune;

@@ -1,0 +1,74 @@
+//! Small learners on generated images, for tests.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock};
+
+use burn::tensor::Device;
+use lmc::network::NetworkConfig;
+use lmc::{Error, Learned, Learner, LearnerConfig, Material, presets};
+use lmc_streams::{Batch, BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
+
+pub fn network() -> NetworkConfig {
+    NetworkConfig { width: 8, depth: 2, ..NetworkConfig::default() }
+}
+
+pub fn config() -> LearnerConfig {
+    let mut config = presets::preset("s_minus").unwrap();
+    config.epochs = 3;
+    config.batch = 16;
+    config.projection.epochs = 1;
+    config.projection.epochs_after = 1;
+    config.expansion.threshold = 1.5;
+    config.statistics.window = 5;
+    config
+}
+
+pub fn learner(seed: u64) -> Learner {
+    Learner::new(&network(), config(), seed, &Device::flex()).unwrap()
+}
+
+/// Two hundred images or so of a generated family.
+pub fn task(family: &str) -> Task {
+    static TASKS: OnceLock<Mutex<HashMap<String, Task>>> = OnceLock::new();
+    let mut tasks = TASKS.get_or_init(Mutex::default).lock().unwrap();
+    let make = || {
+        let own =
+            OwnTask { name: family.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+        let mut task =
+            own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
+        task.train = task.train.thinned(96);
+        task.val = task.val.thinned(40);
+        task.test = task.test.thinned(40);
+        task
+    };
+    tasks.entry(family.to_owned()).or_insert_with(make).clone()
+}
+
+pub fn try_learn(learner: &mut Learner, family: &str) -> Result<Learned, Error> {
+    let task = task(family);
+    let material = Material { task: family, classes: &task.classes, train: &task.train, val: &task.val };
+    learner.learn(material, &mut |_, _| Ok(()))
+}
+
+/// Learns a family as task `number`.
+pub fn learn(learner: &mut Learner, family: &str, number: usize) -> Learned {
+    assert_eq!(learner.network.heads.len(), number);
+    try_learn(learner, family).unwrap()
+}
+
+/// A learner that has learned two tasks.
+pub fn grown() -> Learner {
+    static GROWN: OnceLock<Learner> = OnceLock::new();
+    let make = || {
+        let mut learner = learner(7);
+        learn(&mut learner, "digits", 0);
+        learn(&mut learner, "textures", 1);
+        learner
+    };
+    GROWN.get_or_init(make).clone()
+}
+
+pub fn first_batch(family: &str) -> Batch {
+    BatchConfig::stored(16).init(&task(family).test).unwrap().next().unwrap()
+}
