@@ -156,12 +156,16 @@ fn finetune(stream: &Stream, experiment: &Experiment) -> Result<Vec<Vec<f64>>> {
     let waiting = spinner(String::new());
     let mut matrix = Vec::new();
     for (number, task) in stream.tasks.iter().enumerate() {
-        let material = Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
+        let material =
+            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
         rival.learn(material, &mut |epoch| {
             waiting.set_message(format!("fine-tuning on '{}', epoch {}", task.name, epoch + 1));
         })?;
-        let row: lmc::Result<Vec<f64>> =
-            stream.tasks[..=number].iter().enumerate().map(|(head, task)| rival.accuracy(head, &task.test)).collect();
+        let row: lmc::Result<Vec<f64>> = stream.tasks[..=number]
+            .iter()
+            .enumerate()
+            .map(|(head, task)| rival.accuracy(head, &task.test))
+            .collect();
         matrix.push(row?);
     }
     waiting.finish_and_clear();
@@ -232,7 +236,10 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
         "Six generated tasks, learned one after the other by Local Module Composition. At test nobody says which \
          task an image belongs to.",
     );
-    page.section("Accuracy", "In per cent of the test images. Fine-tuning is told the task at test, LMC is not.");
+    page.section(
+        "Accuracy",
+        "In per cent of the test images. Fine-tuning is told the task at test, LMC is not.",
+    );
     page.table(&TITLES, &rows(metrics, rival));
     let names: Vec<String> = stream.tasks.iter().map(|task| task.name.clone()).collect();
     let lines = |matrix: &[Vec<f64>], faint: bool| -> Vec<curve::Line> {
@@ -245,7 +252,10 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
             })
             .collect()
     };
-    page.section("Over the stream", "One line per task, from when it was learned to the end; dashed: fine-tuning.");
+    page.section(
+        "Over the stream",
+        "One line per task, from when it was learned to the end; dashed: fine-tuning.",
+    );
     let all: Vec<curve::Line> = [lines(&metrics.matrix, false), lines(rival, true)].concat();
     page.picture(&curve::svg(&names, &all, "accuracy of each task over the stream"));
     page.section(

@@ -109,7 +109,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
                 .single
                 .iter()
                 .filter_map(|(task, images)| Some((task, images.as_u64()?)))
-                .map(|(task, images)| format!("{task} {}", percent(images as f64 / result.images.max(1) as f64)))
+                .map(|(task, images)| {
+                    format!("{task} {}", percent(images as f64 / result.images.max(1) as f64))
+                })
                 .collect();
             vec![result.task.clone(), shares.join(", ")]
         })

@@ -100,7 +100,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     };
     if learner.network.heads.iter().any(|head| head.task == arguments.task) {
         let problem = format!("'{}' has learned it already", arguments.model.display());
-        return Err(Error::setting(format!("task '{}'", arguments.task), problem, "choose another name").into());
+        return Err(
+            Error::setting(format!("task '{}'", arguments.task), problem, "choose another name").into()
+        );
     }
     let task = read(&arguments.task, &arguments.data, arguments.val_fraction, &learner, catalog)?;
     let old = old_tasks(&arguments.check, &learner, catalog)?;
@@ -198,7 +200,13 @@ fn scaled(base: &LearnerConfig, epochs: Option<usize>, images: usize) -> Result<
 }
 
 /// Reads the data of a task for a model.
-pub fn read(name: &str, source: &str, val_fraction: f64, learner: &Learner, catalog: &Catalog) -> Result<Task> {
+pub fn read(
+    name: &str,
+    source: &str,
+    val_fraction: f64,
+    learner: &Learner,
+    catalog: &Catalog,
+) -> Result<Task> {
     let waiting = spinner(format!("reading {source}"));
     let config = &learner.network.config;
     let own = OwnTask {

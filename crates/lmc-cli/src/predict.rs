@@ -73,7 +73,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut learner = Learner::load(&arguments.model, &device())?;
     arguments.answering.apply(&mut learner);
     if learner.network.heads.is_empty() {
-        return Err(Error::bad(&arguments.model, "this model knows no task", "teach it one: lmc learn").into());
+        return Err(
+            Error::bad(&arguments.model, "this model knows no task", "teach it one: lmc learn").into()
+        );
     }
     let given = arguments.task.as_deref().map(|task| head(&learner, task)).transpose()?;
     let (company, selection) = match (given, arguments.batch_by_task) {
@@ -137,7 +139,9 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         } else if path.exists() {
             files.push(path.clone());
         } else {
-            return Err(lmc_streams::Error::bad(path, "there is no such file or folder", "check the path").into());
+            return Err(
+                lmc_streams::Error::bad(path, "there is no such file or folder", "check the path").into()
+            );
         }
     }
     Ok(files)

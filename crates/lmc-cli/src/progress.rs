@@ -52,12 +52,16 @@ impl Progress {
                 self.start(task, *epochs as u64);
                 self.modules = listed(modules);
                 let again = if *epoch > 0 { format!(" goes on after epoch {epoch}") } else { String::new() };
-                self.say(&format!("task '{task}'{again}: {epochs} epochs, modules per layer {}", self.modules));
+                self.say(&format!(
+                    "task '{task}'{again}: {epochs} epochs, modules per layer {}",
+                    self.modules
+                ));
             }
             Event::Step { epoch, step, steps, loss } => {
                 self.steps = (*steps).max(1) as u64;
                 self.bar.set_position(*epoch as u64 * self.steps + *step as u64 + 1);
-                let accuracy = self.accuracy.map_or(String::new(), |value| format!(" val {:.1} %", 100.0 * value));
+                let accuracy =
+                    self.accuracy.map_or(String::new(), |value| format!(" val {:.1} %", 100.0 * value));
                 self.bar.set_message(format!("loss {loss:.3}{accuracy} modules {}", self.modules));
             }
             Event::Expanded { layer, z, epoch, .. } => {
@@ -75,16 +79,22 @@ impl Progress {
                 if !self.watched && self.said.elapsed() > SAY_EVERY {
                     self.said = Instant::now();
                     let done = epoch + 1;
-                    let left = self.started.elapsed().mul_f64((*epochs - done) as f64 / done as f64).as_secs();
-                    self.say(&format!("  epoch {done} of {epochs}: loss {loss:.3}, about {left} s left for this task"));
+                    let left =
+                        self.started.elapsed().mul_f64((*epochs - done) as f64 / done as f64).as_secs();
+                    self.say(&format!(
+                        "  epoch {done} of {epochs}: loss {loss:.3}, about {left} s left for this task"
+                    ));
                 }
             }
             Event::TaskLearned { task, val_accuracy, modules, .. } => {
                 self.bar.finish_and_clear();
-                let accuracy =
-                    val_accuracy.map_or(String::new(), |value| format!(", validation {:.1} %", 100.0 * value));
+                let accuracy = val_accuracy
+                    .map_or(String::new(), |value| format!(", validation {:.1} %", 100.0 * value));
                 let seconds = self.started.elapsed().as_secs();
-                self.say(&format!("  '{task}' learned in {seconds} s{accuracy}, modules per layer {}", listed(modules)));
+                self.say(&format!(
+                    "  '{task}' learned in {seconds} s{accuracy}, modules per layer {}",
+                    listed(modules)
+                ));
             }
             Event::ProjectionStarted { .. } | Event::ProjectionEnded { .. } | Event::Checkpointed { .. } => {}
         }

@@ -51,8 +51,12 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         progress.say(&format!("note: {substitution}"));
     }
     progress.say(&format!("run directory: {}", directory.display()));
-    let job =
-        Run { experiment: &experiment, stream: &stream, directory: &directory, device: &crate::threads::device() };
+    let job = Run {
+        experiment: &experiment,
+        stream: &stream,
+        directory: &directory,
+        device: &crate::threads::device(),
+    };
     let metrics = lmc_lab::run(&job, &mut |notice| {
         match notice {
             Notice::Learning(_, event) => progress.show(event),
@@ -107,5 +111,8 @@ fn report(metrics: &Metrics) -> Result<()> {
         ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
     print(&table(&titles, &titles[2..], rows))?;
     let forgetting = metrics.summary(|ways| ways.task_batches).forgetting;
-    print(&format!("F {:+.1}; accuracies in %, in test batches of one task unless the title says otherwise", 100.0 * forgetting))
+    print(&format!(
+        "F {:+.1}; accuracies in %, in test batches of one task unless the title says otherwise",
+        100.0 * forgetting
+    ))
 }

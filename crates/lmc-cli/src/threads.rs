@@ -18,7 +18,9 @@ impl Threads {
     pub fn apply(self) -> Result<()> {
         let Some(threads) = self.threads else { return Ok(()) };
         if !(1..=1024).contains(&threads) {
-            return Err(Error::setting("--threads", format!("{threads} is not possible"), "use 1 to 1024").into());
+            return Err(
+                Error::setting("--threads", format!("{threads} is not possible"), "use 1 to 1024").into()
+            );
         }
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
         Ok(())

@@ -79,7 +79,8 @@ impl Experiment {
         for change in changes {
             set(&mut table, change)?;
         }
-        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(one_line(error.message())))?;
+        let written: Written =
+            table.try_into().map_err(|error: toml::de::Error| bad(one_line(error.message())))?;
         written.resolve().map_err(|error| bad(one_line(&error)).into())
     }
 
@@ -87,7 +88,12 @@ impl Experiment {
     pub fn request(&self) -> Result<StreamRequest> {
         let variant: Variant = self.variant.parse().map_err(|_| {
             let known = Variant::ALL.map(|variant| variant.to_string());
-            Error::unknown("variant", &self.variant, known.iter().map(String::as_str), format!("use one of {}", known.join(", ")))
+            Error::unknown(
+                "variant",
+                &self.variant,
+                known.iter().map(String::as_str),
+                format!("use one of {}", known.join(", ")),
+            )
         })?;
         Ok(StreamRequest { seed: self.stream_seed, variant, ..StreamRequest::named(&self.stream) })
     }
@@ -152,7 +158,8 @@ fn overlay(base: &mut Table, changes: Table) {
 
 /// Applies `a.b=c`.
 fn set(table: &mut Table, change: &str) -> Result<()> {
-    let fail = |problem: &str| Error::setting(format!("--set {change}"), problem, "write it as learner.epochs=10");
+    let fail =
+        |problem: &str| Error::setting(format!("--set {change}"), problem, "write it as learner.epochs=10");
     let (path, value) = change.split_once('=').ok_or_else(|| fail("there is no '='"))?;
     // What is not a number, a boolean or a list is a text.
     let value = match toml::from_str::<Table>(&format!("value = {value}")) {

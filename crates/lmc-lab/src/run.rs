@@ -82,7 +82,11 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
         let material =
             Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
         let learned = if number < learner.network.heads.len() && learner.lesson.is_none() {
-            return Err(Error::bad(&files.checkpoint, "it is one task ahead of its metrics", "delete the run directory"));
+            return Err(Error::bad(
+                &files.checkpoint,
+                "it is one task ahead of its metrics",
+                "delete the run directory",
+            ));
         } else {
             learner.learn(material, &mut |learner, event| {
                 log.write(&event)?;
@@ -184,8 +188,7 @@ fn test_at_end(
     let (network, size) = (learner.predictor()?, experiment.learner.batch);
     let sets: Vec<_> = stream.tasks.iter().map(|task| &task.test).collect();
     testing("all, mixed");
-    let mixed =
-        ask_mixed(&network, &sets, size, &mixing_seed(experiment, stream.tasks.len() - 1))?;
+    let mixed = ask_mixed(&network, &sets, size, &mixing_seed(experiment, stream.tasks.len() - 1))?;
     for (head, (task, result)) in stream.tasks.iter().zip(&mut metrics.tasks).enumerate() {
         testing(&task.name);
         let batches = ask(&network, &task.test, head, size, Company::Batch)?;
@@ -249,7 +252,8 @@ impl Files {
         if self.checkpoint.exists() || !self.metrics.exists() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&self.metrics).map_err(lmc_streams::Error::io("read", &self.metrics))?;
+        let text =
+            fs::read_to_string(&self.metrics).map_err(lmc_streams::Error::io("read", &self.metrics))?;
         let file: MetricsFile = serde_json::from_str(&text).map_err(|error| {
             Error::bad(&self.metrics, error.to_string(), "delete the run directory and run it again")
         })?;
@@ -281,7 +285,9 @@ impl Files {
             }),
             metrics: metrics.clone(),
         };
-        let bad = |error: serde_json::Error| Error::bad(&self.metrics, error.to_string(), "report this as a bug of lmc");
+        let bad = |error: serde_json::Error| {
+            Error::bad(&self.metrics, error.to_string(), "report this as a bug of lmc")
+        };
         let json = serde_json::to_string_pretty(&file).map_err(bad)?;
         let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
         let mut matrix = format!("after,{}\n", names.join(","));

@@ -65,7 +65,8 @@ impl FinetuneConfig {
         let device = device.clone().autodiff();
         let seed = Seed::root(self.seed).named("finetune");
         let layers = self.network.layers().into_iter().enumerate();
-        let trunk = layers.map(|(number, layer)| layer.functional.init(&seed.numbered(number as u64), &device));
+        let trunk =
+            layers.map(|(number, layer)| layer.functional.init(&seed.numbered(number as u64), &device));
         Ok(Finetune { config: self.clone(), trunk: Trunk(trunk.collect()), heads: Vec::new(), device })
     }
 }
@@ -86,7 +87,8 @@ impl Finetune {
         let mut adam = self.config.optimiser.init();
         let mut best: Option<(f64, Trunk, Head)> = None;
         for epoch in 0..self.config.epochs {
-            let order = BatchConfig::shuffled(self.config.batch, seed.named("batches").numbered(epoch as u64));
+            let order =
+                BatchConfig::shuffled(self.config.batch, seed.named("batches").numbered(epoch as u64));
             for batch in order.init(material.train)? {
                 let mut x = images(&batch, &self.device);
                 for functional in &mut self.trunk.0 {

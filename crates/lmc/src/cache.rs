@@ -24,7 +24,13 @@ pub struct Cache {
 
 impl Cache {
     /// Runs the learned modules over a set; `None` if there are none. Outputs are kept if they fit into `limit` bytes.
-    pub fn new(layer: &Layer, set: &TaskSet, batch: usize, limit: usize, to_tensor: &ToTensor<'_>) -> Result<Option<Self>> {
+    pub fn new(
+        layer: &Layer,
+        set: &TaskSet,
+        batch: usize,
+        limit: usize,
+        to_tensor: &ToTensor<'_>,
+    ) -> Result<Option<Self>> {
         let Some(packed) = layer.packed() else { return Ok(None) };
         let modules = layer.learned();
         let side = layer.config.structural.output_side;
@@ -72,7 +78,8 @@ impl Cache {
         let (modules, count) = (self.modules, positions.len());
         let mut losses = Vec::with_capacity(modules * count);
         for module in 0..modules {
-            losses.extend(positions.iter().map(|&position| self.losses[position as usize * modules + module]));
+            losses
+                .extend(positions.iter().map(|&position| self.losses[position as usize * modules + module]));
         }
         let outputs = self.outputs.as_ref().map(|kept| {
             let area: usize = self.shape.iter().product();

@@ -66,8 +66,15 @@ pub fn save(learner: &Learner, progress: &impl Serialize, path: &Path) -> Result
         tensors.extend(prefixed("adam", moments));
         let best = lesson.best.as_ref().map(|best| {
             let own = tensors::plain(&best.network);
-            tensors.extend(prefixed("best", own.into_iter().filter(|plain| !is_learned(&best.network, &plain.name))));
-            BestRecord { epoch: best.epoch, accuracy: best.accuracy, network: NetworkRecord::of(&best.network) }
+            tensors.extend(prefixed(
+                "best",
+                own.into_iter().filter(|plain| !is_learned(&best.network, &plain.name)),
+            ));
+            BestRecord {
+                epoch: best.epoch,
+                accuracy: best.accuracy,
+                network: NetworkRecord::of(&best.network),
+            }
         });
         lesson_record = Some(LessonRecord {
             task: lesson.task.clone(),
@@ -109,7 +116,8 @@ pub fn load<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Resul
     }
     let best = match lesson.best {
         Some(best) => {
-            let mut own = |name: &str| take(&mut found, "best", name).or_else(|| take(&mut found, "network", name));
+            let mut own =
+                |name: &str| take(&mut found, "best", name).or_else(|| take(&mut found, "network", name));
             let network = best.network.restore(&mut own, path, device)?;
             Some(Best { epoch: best.epoch, accuracy: best.accuracy, network })
         }

@@ -90,11 +90,19 @@ impl CompositionConfig {
         {
             if !(value.is_finite() && value > 0.0) {
                 let field = format!("composition.{field}");
-                return Err(Error::setting(field, format!("{value} is not a temperature"), "use a number above 0"));
+                return Err(Error::setting(
+                    field,
+                    format!("{value} is not a temperature"),
+                    "use a number above 0",
+                ));
             }
         }
         if self.selection == Selection::Top(0) {
-            return Err(Error::setting("composition.selection", "the top 0 modules are none", "use 1 or more"));
+            return Err(Error::setting(
+                "composition.selection",
+                "the top 0 modules are none",
+                "use 1 or more",
+            ));
         }
         Ok(())
     }

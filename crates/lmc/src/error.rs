@@ -17,7 +17,9 @@ pub enum Error {
     #[error("{0}; the images do not have the shape that this network was made for")]
     Shape(#[from] ShapeError),
     /// Training left the numbers behind.
-    #[error("training of task '{task}' diverged in epoch {epoch}: the loss is {loss}; use a smaller learning_rate")]
+    #[error(
+        "training of task '{task}' diverged in epoch {epoch}: the loss is {loss}; use a smaller learning_rate"
+    )]
     Diverged {
         /// The task.
         task: String,

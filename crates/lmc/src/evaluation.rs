@@ -83,13 +83,7 @@ impl Asked {
 }
 
 /// Asks a whole set in stored order, in batches of this size or one by one.
-pub fn ask(
-    network: &Predictor,
-    set: &TaskSet,
-    head: usize,
-    size: usize,
-    company: Company,
-) -> Result<Asked> {
+pub fn ask(network: &Predictor, set: &TaskSet, head: usize, size: usize, company: Company) -> Result<Asked> {
     let mut asked = Asked::default();
     for batch in BatchConfig::stored(size).init(set)? {
         asked.add(network, &batch, head, company)?;
@@ -98,14 +92,12 @@ pub fn ask(
 }
 
 /// Asks several sets in batches into which all their images are shuffled; heads are chosen image by image.
-pub fn ask_mixed(
-    network: &Predictor,
-    sets: &[&TaskSet],
-    size: usize,
-    seed: &Seed,
-) -> Result<Vec<Told>> {
-    let mut order: Vec<(usize, usize)> =
-        sets.iter().enumerate().flat_map(|(set, images)| (0..images.len()).map(move |at| (set, at))).collect();
+pub fn ask_mixed(network: &Predictor, sets: &[&TaskSet], size: usize, seed: &Seed) -> Result<Vec<Told>> {
+    let mut order: Vec<(usize, usize)> = sets
+        .iter()
+        .enumerate()
+        .flat_map(|(set, images)| (0..images.len()).map(move |at| (set, at)))
+        .collect();
     seed.random().shuffle(&mut order);
     let mut told = vec![Told::default(); sets.len()];
     for places in order.chunks(size.max(1)) {
@@ -124,10 +116,8 @@ fn mixed_batch(sets: &[&TaskSet], places: &[(usize, usize)]) -> Batch {
     let shape = sets.iter().find(|set| !set.is_empty()).map(|set| set.shape());
     let Some(shape) = shape else { return Batch::default() };
     let mut bytes = vec![0; shape.bytes()];
-    let mut batch = Batch {
-        shape: [places.len(), shape.channels, shape.height, shape.width],
-        ..Batch::default()
-    };
+    let mut batch =
+        Batch { shape: [places.len(), shape.channels, shape.height, shape.width], ..Batch::default() };
     for &(set, position) in places {
         sets[set].write(position, &mut bytes);
         batch.images.extend(bytes.iter().map(|&byte| f32::from(byte) / 255.0));

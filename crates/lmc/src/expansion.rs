@@ -67,7 +67,11 @@ impl ExpansionConfig {
     pub fn check(&self) -> Result<()> {
         if self.threshold.is_nan() || self.threshold < 0.0 {
             let problem = format!("{} is no threshold", self.threshold);
-            return Err(Error::setting("expansion.threshold", problem, "use 0 or more; the paper uses 1.5 to 8"));
+            return Err(Error::setting(
+                "expansion.threshold",
+                problem,
+                "use 0 or more; the paper uses 1.5 to 8",
+            ));
         }
         Ok(())
     }

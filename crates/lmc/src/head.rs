@@ -100,7 +100,16 @@ impl HeadConfig {
                 })
             }
         };
-        Head { task: task.to_owned(), classes, weight, bias, structural, learned: false, familiar: None, sees: None }
+        Head {
+            task: task.to_owned(),
+            classes,
+            weight,
+            bias,
+            structural,
+            learned: false,
+            familiar: None,
+            sees: None,
+        }
     }
 }
 

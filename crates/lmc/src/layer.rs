@@ -190,7 +190,9 @@ impl Responses {
             (None, None) => Err(Error::setting("layer", "it has no modules", "add one")),
             (None, Some((output, _))) => Ok(output),
             // Nothing of the learned modules is used: nothing is computed, forward or back.
-            (Some(_), Some((output, _))) if weights.last().is_some_and(|free| free.iter().all(|&w| w == 1.0)) => {
+            (Some(_), Some((output, _)))
+                if weights.last().is_some_and(|free| free.iter().all(|&w| w == 1.0)) =>
+            {
                 Ok(output)
             }
             (Some((outputs, _)), free) => {

@@ -189,9 +189,9 @@ impl Learner {
             origin: &origin,
             seed: &seed,
         };
-        let known = self.caches.train.as_ref().map(|cache| cache.known(&batch.positions, &device.clone().inner()));
-        let forward =
-            self.network.train(images(batch, &device), known.unwrap_or_default(), &mut moment)?;
+        let known =
+            self.caches.train.as_ref().map(|cache| cache.known(&batch.positions, &device.clone().inner()));
+        let forward = self.network.train(images(batch, &device), known.unwrap_or_default(), &mut moment)?;
         let head = &self.network.heads[number];
         let mut features = forward.features;
         if lesson.phase.is_projection() && !config.projection.functional_signal {
@@ -199,9 +199,9 @@ impl Learner {
         }
         let logits = head.logits(features.clone());
         let labels: Vec<i32> = batch.labels.iter().map(|&label| label as i32).collect();
-        let targets: Tensor<1, Int> = Tensor::from_data(TensorData::new(labels, [batch.labels.len()]), &device);
-        let cross_entropy =
-            CrossEntropyLossConfig::new().init(&device).forward(logits.clone(), targets);
+        let targets: Tensor<1, Int> =
+            Tensor::from_data(TensorData::new(labels, [batch.labels.len()]), &device);
+        let cross_entropy = CrossEntropyLossConfig::new().init(&device).forward(logits.clone(), targets);
         let mut structural = head.losses(features).mean();
         if let Some(trunk) = forward.structural {
             structural = structural + trunk;
@@ -292,11 +292,8 @@ fn is_right(row: &[f64], label: u32) -> bool {
 
 pub(crate) fn warm_up(learner: &mut Learner, set: &TaskSet, batches: usize, seed: &Seed) -> Result<()> {
     let Learner { network, config, .. } = learner;
-    let mode = Mode {
-        signal_from_learned: false,
-        free: Training { held: true, attached: false },
-        adapt: true,
-    };
+    let mode =
+        Mode { signal_from_learned: false, free: Training { held: true, attached: false }, adapt: true };
     for batch in BatchConfig::shuffled(config.batch, *seed).init(set)?.take(batches) {
         let mut x = images(&batch, &network.device);
         for layer in &mut network.layers {

@@ -39,7 +39,9 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
     for (name, model) in models {
         check(first_name, &first.network, name, model)?;
         if model.config.composition != first.config.composition {
-            merged.differences.push(format!("'{name}' composes its modules with other settings than '{first_name}'"));
+            merged
+                .differences
+                .push(format!("'{name}' composes its modules with other settings than '{first_name}'"));
         }
     }
     let config = first.network.config.clone();
@@ -64,7 +66,8 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
             let mut head = head.clone();
             // Its modules stand behind those of the models before it.
             for (layer, range) in head.sees.iter_mut().flatten().enumerate() {
-                let before: usize = models[..at].iter().map(|(_, model)| model.network.layers[layer].modules().len()).sum();
+                let before: usize =
+                    models[..at].iter().map(|(_, model)| model.network.layers[layer].modules().len()).sum();
                 *range = range.start + before..range.end + before;
             }
             if collides {
@@ -111,10 +114,18 @@ fn check(first_name: &str, first: &Network, name: &str, model: &Learner) -> Resu
         }
     }
     if a.structural != b.structural {
-        return differ("the structural component", format!("{:?}", a.structural), format!("{:?}", b.structural));
+        return differ(
+            "the structural component",
+            format!("{:?}", a.structural),
+            format!("{:?}", b.structural),
+        );
     }
     if a.heads != b.heads {
-        return differ("the structural component of heads", format!("{:?}", a.heads), format!("{:?}", b.heads));
+        return differ(
+            "the structural component of heads",
+            format!("{:?}", a.heads),
+            format!("{:?}", b.heads),
+        );
     }
     if model.lesson.is_some() || model.network.has_free_modules() {
         let problem = format!("'{name}' is in the middle of a task");

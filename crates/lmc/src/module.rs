@@ -7,8 +7,8 @@ use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::layer::Known;
 use crate::functional::{Functional, FunctionalConfig, PADDING};
+use crate::layer::Known;
 use crate::statistics::Statistics;
 use crate::structural::{FrozenStructurals, Structural, StructuralConfig};
 use crate::tensors::{self, Visitor, Walk, join};

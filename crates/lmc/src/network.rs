@@ -55,7 +55,11 @@ impl NetworkConfig {
     /// Complains about values outside their range.
     pub fn check(&self) -> Result<()> {
         let fail = |field: &str, value: usize, legal: &str| {
-            Err(Error::setting(format!("network.{field}"), format!("{value} is not possible"), format!("use {legal}")))
+            Err(Error::setting(
+                format!("network.{field}"),
+                format!("{value} is not possible"),
+                format!("use {legal}"),
+            ))
         };
         match self {
             Self { channels, .. } if ![1, 3].contains(channels) => fail("channels", *channels, "1 or 3"),

@@ -65,7 +65,8 @@ impl Familiar {
         let means: Vec<f64> = (0..length).map(|at| mean(&column(at))).collect();
         let deviations = (0..length)
             .map(|at| {
-                let squares: Vec<f64> = column(at).iter().map(|number| (number - means[at]).powi(2)).collect();
+                let squares: Vec<f64> =
+                    column(at).iter().map(|number| (number - means[at]).powi(2)).collect();
                 mean(&squares).sqrt().max(1e-6)
             })
             .collect();

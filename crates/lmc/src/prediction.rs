@@ -117,7 +117,9 @@ impl Predictions {
         let layers = seen.trace.iter().zip(&seen.first);
         layers
             .map(|(layer, &first)| {
-                std::iter::repeat_n(0.0, first).chain(layer.weights.iter().map(|weights| weights[image])).collect()
+                std::iter::repeat_n(0.0, first)
+                    .chain(layer.weights.iter().map(|weights| weights[image]))
+                    .collect()
             })
             .collect()
     }
@@ -163,7 +165,8 @@ impl Network {
                 Some(view) => views[view].heads.push(number),
                 None => {
                     let layers = self.layers.iter().zip(&sees);
-                    let layers = layers.map(|(layer, range)| ViewLayer::new(layer, range)).collect::<Result<_>>()?;
+                    let layers =
+                        layers.map(|(layer, range)| ViewLayer::new(layer, range)).collect::<Result<_>>()?;
                     views.push(View { heads: vec![number], layers });
                     ranges.push(sees);
                 }
@@ -256,15 +259,22 @@ impl Predictor {
         let mut losses = vec![Vec::new(); self.heads.len()];
         for seen in &seen {
             for &head in &seen.heads {
-                losses[head] =
-                    values(&self.heads[head].losses(seen.features.clone())).into_iter().map(f64::from).collect();
+                losses[head] = values(&self.heads[head].losses(seen.features.clone()))
+                    .into_iter()
+                    .map(f64::from)
+                    .collect();
             }
         }
         Ok(Look { predictor: self, seen, losses, images: images_count })
     }
 
     /// Answers for a batch.
-    pub fn predict(&self, images: Tensor<4>, company: Company, selection: HeadSelection) -> Result<Predictions> {
+    pub fn predict(
+        &self,
+        images: Tensor<4>,
+        company: Company,
+        selection: HeadSelection,
+    ) -> Result<Predictions> {
         self.look(images, company)?.answer(selection)
     }
 

@@ -141,7 +141,10 @@ impl NetworkRecord {
         for (number, (layer, records)) in network.layers.iter_mut().zip(self.layers).enumerate() {
             let mut modules = Vec::new();
             for (at, record) in records.into_iter().enumerate() {
-                load.expect(&format!("layer{number}.module{at}.functional.conv.weight"), &layer.config.functional.weight())?;
+                load.expect(
+                    &format!("layer{number}.module{at}.functional.conv.weight"),
+                    &layer.config.functional.weight(),
+                )?;
                 let mut module = layer.config.init(record.origin, &Seed::root(0), &device);
                 module.statistics = record.statistics;
                 module.learned = record.learned;
@@ -183,7 +186,8 @@ impl NetworkRecord {
 /// A head sees modules that are there, at least one in each layer.
 fn check_sees(head: &Head, network: &Network, path: &Path) -> Result<()> {
     let Some(sees) = &head.sees else { return Ok(()) };
-    let there = |(range, layer): (&Range<usize>, &Layer)| !range.is_empty() && range.end <= layer.modules().len();
+    let there =
+        |(range, layer): (&Range<usize>, &Layer)| !range.is_empty() && range.end <= layer.modules().len();
     if sees.len() == network.layers.len() && sees.iter().zip(&network.layers).all(there) {
         return Ok(());
     }

@@ -202,7 +202,8 @@ mod tests {
         let parents: Vec<&Statistics> = parents.iter().collect();
         let right = Statistics::average(&parents, &StatisticsConfig::default());
         assert!((right.mean() - 2.0).abs() < 1e-12 && right.excess == 0.0);
-        let released = Statistics::average(&parents, &StatisticsConfig { released: true, ..Default::default() });
+        let released =
+            Statistics::average(&parents, &StatisticsConfig { released: true, ..Default::default() });
         // ((3 - 1) / 2)^2 = 1, for ever.
         assert!((released.excess - 1.0).abs() < 1e-9, "{}", released.excess);
     }

@@ -31,14 +31,20 @@ struct Envelope {
 pub(crate) type Tensors = BTreeMap<String, Plain>;
 
 /// The bytes of a file.
-pub(crate) fn write(kind: &str, document: &impl Serialize, tensors: &[Plain], path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn write(
+    kind: &str,
+    document: &impl Serialize,
+    tensors: &[Plain],
+    path: &Path,
+) -> Result<Vec<u8>> {
     let fail = |problem: String| Error::bad(path, problem, "report this as a bug of lmc");
     let document = serde_json::to_value(document).map_err(|error| fail(error.to_string()))?;
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
         .iter()
         .map(|plain| (plain.name.clone(), plain.shape.clone(), to_bytes(&plain.values)))
         .collect();
-    let checksum = checksum(&document, bytes.iter().map(|(name, shape, data)| (name.as_str(), &shape[..], &data[..])));
+    let checksum =
+        checksum(&document, bytes.iter().map(|(name, shape, data)| (name.as_str(), &shape[..], &data[..])));
     let envelope = Envelope { format: FORMAT, kind: kind.to_owned(), checksum, document };
     let text = serde_json::to_string(&envelope).map_err(|error| fail(error.to_string()))?;
     let views = bytes
@@ -52,7 +58,11 @@ pub(crate) fn write(kind: &str, document: &impl Serialize, tensors: &[Plain], pa
 }
 
 /// Document and tensors of a file.
-pub(crate) fn read<T: for<'de> Deserialize<'de>>(kind: &str, bytes: &[u8], path: &Path) -> Result<(T, Tensors)> {
+pub(crate) fn read<T: for<'de> Deserialize<'de>>(
+    kind: &str,
+    bytes: &[u8],
+    path: &Path,
+) -> Result<(T, Tensors)> {
     let damaged = |problem: String| {
         Error::bad(path, format!("this is not a whole {kind} of lmc: {problem}"), "take it from a backup")
     };
@@ -87,7 +97,8 @@ pub(crate) fn read<T: for<'de> Deserialize<'de>>(kind: &str, bytes: &[u8], path:
         &envelope.document,
         views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data())),
     );
-    if found != envelope.checksum {
+    // A fuzzer would never get past it.
+    if found != envelope.checksum && !cfg!(fuzzing) {
         return Err(damaged("its checksum does not match its content".into()));
     }
     let mut tensors = Tensors::new();

@@ -55,7 +55,11 @@ pub fn plain(of: &(impl Walk + Clone)) -> Vec<Plain> {
     struct Collect(Vec<Plain>);
     impl Visitor for Collect {
         fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
-            self.0.push(Plain { name: name.to_owned(), shape: tensor.dims().to_vec(), values: values(tensor) });
+            self.0.push(Plain {
+                name: name.to_owned(),
+                shape: tensor.dims().to_vec(),
+                values: values(tensor),
+            });
         }
     }
     let mut collect = Collect(Vec::new());

@@ -240,7 +240,8 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     let predictor = network.predictor(&composition, PredictionConfig::default()).unwrap();
     let predictions =
         predictor.predict(images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
-    let losses: Vec<f64> = predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
+    let losses: Vec<f64> =
+        predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);
     let mean = |weights: &Vec<f64>| weights.iter().sum::<f64>() / 3.0;
     let weights: Vec<f64> = predictions.trace(0).iter().flat_map(|t| t.weights.iter().map(mean)).collect();

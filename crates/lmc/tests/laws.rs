@@ -29,7 +29,8 @@ fn what_is_learned_never_changes_bit_for_bit() {
     let mut learner = learner(7);
     learn(&mut learner, "digits", 0);
     let before = plain(&learner.network);
-    let statistics: Vec<_> = learner.network.layers.iter().map(|l| l.modules()[0].statistics.clone()).collect();
+    let statistics: Vec<_> =
+        learner.network.layers.iter().map(|l| l.modules()[0].statistics.clone()).collect();
     let answers = logits(&learner, &first_batch("digits"), HeadSelection::Given(0)).logits;
     learn(&mut learner, "textures", 1);
     assert!(learner.network.modules().iter().sum::<usize>() > 2, "the second task should need a module");
@@ -179,8 +180,9 @@ fn images_alone_are_images_in_batches_of_one() {
     let together =
         predictor.predict(images(&all, predictor.device()), Company::Alone, HeadSelection::Sample).unwrap();
     for (number, one) in BatchConfig::stored(1).init(set).unwrap().take(8).enumerate() {
-        let single =
-            predictor.predict(images(&one, predictor.device()), Company::Batch, HeadSelection::Batch).unwrap();
+        let single = predictor
+            .predict(images(&one, predictor.device()), Company::Batch, HeadSelection::Batch)
+            .unwrap();
         assert_eq!(single.heads[0], together.heads[number]);
         assert!(near(&single.logits, &together.logits[number..=number]));
     }
@@ -201,7 +203,8 @@ fn shapes_are_derived_for_any_size_depth_and_structure() {
     ] {
         let config = NetworkConfig { size, channels, depth, width: 3, structural, heads };
         let mut network = config.init(&Device::flex().autodiff()).unwrap();
-        let origin = Origin { task: "x".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None };
+        let origin =
+            Origin { task: "x".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None };
         network.add_first_modules(&origin, &Seed::root(1)).unwrap();
         network.add_head("x", &["a".into(), "b".into()], &Seed::root(1));
         step(&mut network, [4, channels, size, size]);

@@ -12,6 +12,7 @@ pub struct Machine {
 }
 
 /// What a command left behind.
+#[allow(dead_code)]
 pub struct Outcome {
     pub code: i32,
     pub out: String,

@@ -31,9 +31,7 @@ pub fn colour(number: usize) -> &'static str {
 
 /// The picture. `tasks` are the names on the horizontal axis.
 pub fn svg(tasks: &[String], lines: &[Line], title: &str) -> String {
-    let x = |task: usize| {
-        LEFT + (WIDTH - LEFT - RIGHT) * (task as f64 + 0.5) / tasks.len().max(1) as f64
-    };
+    let x = |task: usize| LEFT + (WIDTH - LEFT - RIGHT) * (task as f64 + 0.5) / tasks.len().max(1) as f64;
     let y = |accuracy: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - accuracy.clamp(0.0, 1.0));
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" class=\"chart\">",
@@ -44,7 +42,9 @@ pub fn svg(tasks: &[String], lines: &[Line], title: &str) -> String {
         let end = WIDTH - RIGHT;
         svg += &format!("<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{end}\" y2=\"{at:.1}\" class=\"grid\"/>");
         let (left, down) = (LEFT - 8.0, at + 4.0);
-        svg += &format!("<text x=\"{left}\" y=\"{down:.1}\" class=\"axis\" text-anchor=\"end\">{percent}</text>");
+        svg += &format!(
+            "<text x=\"{left}\" y=\"{down:.1}\" class=\"axis\" text-anchor=\"end\">{percent}</text>"
+        );
     }
     for (number, task) in tasks.iter().enumerate() {
         let (at, down) = (x(number), HEIGHT - BOTTOM + 18.0);
@@ -54,14 +54,24 @@ pub fn svg(tasks: &[String], lines: &[Line], title: &str) -> String {
         );
     }
     let (middle, down) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8.0);
-    svg += &format!("<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">after learning</text>");
+    svg += &format!(
+        "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">after learning</text>"
+    );
     let mut taken: Vec<f64> = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let colour = colour(number % tasks.len().max(1));
-        let points: Vec<String> =
-            line.points.iter().map(|(task, accuracy)| format!("{:.1},{:.1}", x(*task), y(*accuracy))).collect();
-        let style = if line.faint { "stroke-width=\"1.5\" stroke-dasharray=\"4 4\" opacity=\"0.75\"" } else { "stroke-width=\"2.5\"" };
-        svg += &format!("<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>", points.join(" "));
+        let points: Vec<String> = line
+            .points
+            .iter()
+            .map(|(task, accuracy)| format!("{:.1},{:.1}", x(*task), y(*accuracy)))
+            .collect();
+        let style = if line.faint {
+            "stroke-width=\"1.5\" stroke-dasharray=\"4 4\" opacity=\"0.75\""
+        } else {
+            "stroke-width=\"2.5\""
+        };
+        svg +=
+            &format!("<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>", points.join(" "));
         for (task, accuracy) in line.points.iter().filter(|_| !line.faint) {
             svg += &format!(
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"><title>{} after {}: {:.1} %</title></circle>",
@@ -76,7 +86,10 @@ pub fn svg(tasks: &[String], lines: &[Line], title: &str) -> String {
         let down = free_place(&taken, y(*last) + 4.0);
         taken.push(down);
         let at = WIDTH - RIGHT + 6.0;
-        svg += &format!("<text x=\"{at}\" y=\"{down:.1}\" class=\"name\" fill=\"{colour}\">{}</text>", escape(&line.name));
+        svg += &format!(
+            "<text x=\"{at}\" y=\"{down:.1}\" class=\"name\" fill=\"{colour}\">{}</text>",
+            escape(&line.name)
+        );
     }
     svg + "</svg>"
 }

@@ -28,7 +28,9 @@ pub fn svg(task: &str, weights: &[Vec<f64>], modules: usize) -> String {
             );
         }
         let (middle, down) = (x + CELL / 2.0, height - 3.0);
-        svg += &format!("<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{layer}</text>");
+        svg += &format!(
+            "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{layer}</text>"
+        );
     }
     svg + "</svg>"
 }

@@ -66,13 +66,15 @@ impl Invertible {
         let [half, rest] = self.first.dims();
         let (u1, u2) = (x.clone().narrow(1, 0, half), x.narrow(1, half, rest));
         let y1 = u1 + u2.clone().matmul(self.first.clone().transpose()) + self.first_bias.clone().unsqueeze();
-        let y2 = u2 + y1.clone().matmul(self.second.clone().transpose()) + self.second_bias.clone().unsqueeze();
+        let y2 =
+            u2 + y1.clone().matmul(self.second.clone().transpose()) + self.second_bias.clone().unsqueeze();
         [y1, y2]
     }
 
     /// The vectors that [`Invertible::forward`] maps to `(y1, y2)`.
     pub fn inverse(&self, [y1, y2]: [Tensor<2>; 2]) -> Tensor<2> {
-        let u2 = y2 - y1.clone().matmul(self.second.clone().transpose()) - self.second_bias.clone().unsqueeze();
+        let u2 =
+            y2 - y1.clone().matmul(self.second.clone().transpose()) - self.second_bias.clone().unsqueeze();
         let u1 = y1 - u2.clone().matmul(self.first.clone().transpose()) - self.first_bias.clone().unsqueeze();
         Tensor::cat(vec![u1, u2], 1)
     }

@@ -35,8 +35,7 @@ pub fn task(family: &str) -> Task {
     let make = || {
         let own =
             OwnTask { name: family.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
-        let mut task =
-            own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
+        let mut task = own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
         task.train = task.train.thinned(96);
         task.val = task.val.thinned(40);
         task.test = task.test.thinned(40);

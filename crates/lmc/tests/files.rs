@@ -1,0 +1,159 @@
+//! Files: a model comes back as it was, a killed lesson goes on bit for bit, and damage is told, not suffered.
+
+mod small;
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use lmc::events::Event;
+use lmc::tensors::plain;
+use lmc::{Error, Learner, Material, checkpoint};
+use proptest::prelude::*;
+use small::{grown, learner, task};
+
+fn bytes(learner: &Learner) -> Vec<u8> {
+    learner.to_bytes(Path::new("model")).unwrap()
+}
+
+fn read(bytes: &[u8]) -> Result<Learner, Error> {
+    Learner::from_bytes(bytes, Path::new("model"), &Device::flex())
+}
+
+#[test]
+fn a_model_comes_back_as_it_was() {
+    let learner = grown();
+    let back = read(&bytes(&learner)).unwrap();
+    assert_eq!(plain(&back.network), plain(&learner.network));
+    assert_eq!(back.config, learner.config);
+    assert_eq!(bytes(&back), bytes(&learner));
+    for (ours, theirs) in back.network.layers.iter().zip(&learner.network.layers) {
+        for (ours, theirs) in ours.modules().iter().zip(theirs.modules()) {
+            assert_eq!((&ours.origin, &ours.statistics), (&theirs.origin, &theirs.statistics));
+        }
+    }
+    assert!(back.network.heads.iter().zip(&learner.network.heads).all(|(a, b)| a.familiar == b.familiar));
+}
+
+/// Learns digits and textures, and at every epoch saves and goes on from the file alone.
+#[test]
+fn a_lesson_goes_on_from_its_checkpoint_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let mut resumed = learner(7);
+    for family in ["digits", "textures"] {
+        let task = task(family);
+        let material = Material { task: family, classes: &task.classes, train: &task.train, val: &task.val };
+        loop {
+            let stop = resumed.learn(material, &mut |learner, event| match event {
+                Event::EpochEnded { .. } => {
+                    checkpoint::save(learner, &17_u32, &path)?;
+                    Err(Error::Stopped { done: "an epoch".into() })
+                }
+                _ => Ok(()),
+            });
+            match stop {
+                Err(Error::Stopped { .. }) => {
+                    let (back, number) = checkpoint::load::<u32>(&path, &Device::flex()).unwrap();
+                    assert_eq!(number, 17);
+                    resumed = back;
+                }
+                other => break drop(other.unwrap()),
+            }
+        }
+    }
+    assert_eq!(bytes(&resumed), bytes(&grown()));
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let learn = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut learner = learner(7);
+            small::learn(&mut learner, "digits", 0);
+            small::learn(&mut learner, "textures", 1);
+            bytes(&learner)
+        })
+    };
+    assert_eq!(learn(1), learn(2));
+}
+
+#[test]
+fn an_uncached_lesson_ends_the_same() {
+    let mut uncached = learner(7);
+    uncached.config.cache_mib = 0;
+    small::learn(&mut uncached, "digits", 0);
+    small::learn(&mut uncached, "textures", 1);
+    assert_eq!(plain(&uncached.network), plain(&grown().network));
+}
+
+fn header(bytes: &[u8]) -> (usize, serde_json::Value) {
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    (8 + length, serde_json::from_slice(&bytes[8..8 + length]).unwrap())
+}
+
+fn with_header(header: &serde_json::Value, rest: &[u8]) -> Vec<u8> {
+    let text = serde_json::to_vec(header).unwrap();
+    [&(text.len() as u64).to_le_bytes()[..], &text, rest].concat()
+}
+
+fn problem(bytes: &[u8]) -> String {
+    let error = read(bytes).unwrap_err();
+    assert!(matches!(error, Error::Input(_)), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn damage_is_named() {
+    let whole = bytes(&grown());
+    let (end, json) = header(&whole);
+    assert!(problem(&[]).contains("0 bytes"));
+    assert!(problem(&whole[..whole.len() / 2]).contains("not a whole model"));
+    assert!(problem(&[&(1_u64 << 30).to_le_bytes()[..], b"{}"].concat()).contains("header claims"));
+    let mut flipped = whole.clone();
+    flipped[end + 1000] ^= 4;
+    assert!(problem(&flipped).contains("checksum"));
+    let mut newer = json.clone();
+    let document = newer["__metadata__"]["lmc"].as_str().unwrap().replace("\"format\":1", "\"format\":9");
+    newer["__metadata__"]["lmc"] = document.into();
+    assert!(problem(&with_header(&newer, &whole[end..])).contains("update lmc"));
+    let mut foreign = json.clone();
+    foreign.as_object_mut().unwrap().remove("__metadata__");
+    assert!(problem(&with_header(&foreign, &whole[end..])).contains("not a model of lmc"));
+    let mut renamed = json;
+    let tensor = renamed.as_object_mut().unwrap().remove("layer0.module0.functional.conv.bias").unwrap();
+    renamed["layer9.module0.functional.conv.bias"] = tensor;
+    assert!(problem(&with_header(&renamed, &whole[end..])).contains("checksum"));
+}
+
+#[test]
+fn python_reads_names_and_shapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    grown().save(&path).unwrap();
+    let script = "import sys\ntry:\n    from safetensors import safe_open\nexcept ImportError:\n    sys.exit(77)\n\
+        f = safe_open(sys.argv[1], framework='numpy')\nk = set(f.keys())\n\
+        assert f.get_slice('layer1.module0.functional.conv.weight').get_shape() == [8, 8, 3, 3]\n\
+        assert f.get_slice('layer0.module0.structural.deconv2.weight').get_shape() == [8, 3, 3, 3]\n\
+        assert f.get_slice('head1.classifier.weight').get_shape()[0] == 10\n\
+        assert f.get_tensor('head0.structural.coupling1.bias').ndim == 1\n\
+        assert 'lmc' in f.metadata()\n";
+    match std::process::Command::new("python3").arg("-c").arg(script).arg(&path).output() {
+        Ok(output) if output.status.code() == Some(77) => eprintln!("skipped: Python has no safetensors"),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(_) => eprintln!("skipped: there is no python3"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_damage_is_a_panic(at in 0_usize..4000, byte in any::<u8>(), cut in 0_usize..200_000) {
+        let mut bytes = bytes(&grown());
+        let length = bytes.len();
+        bytes[at % length] = byte;
+        let _ = read(&bytes);
+        bytes.truncate(length.saturating_sub(cut));
+        let _ = read(&bytes);
+    }
+}
