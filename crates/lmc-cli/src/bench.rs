@@ -8,7 +8,7 @@ use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::workloads::Device;
 use serde::Serialize;
 
-use crate::output;
+use crate::{bench_growth, output};
 
 /// How long a training step and a forward pass take on this machine.
 ///
@@ -18,6 +18,7 @@ use crate::output;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc bench                      all workloads, about half a minute
+  lmc bench --growth             1 to 16 modules per layer
   lmc bench --threads 1 --json   for scripts
   lmc bench --only w2 --plain    one workload, and burn's own operations for comparison")]
 pub struct Bench {
@@ -34,6 +35,9 @@ pub struct Bench {
     /// Measure burn's own operations too (takes some ten times as long a step).
     #[arg(long)]
     plain: bool,
+    /// How a training step and an answer grow with the number of modules, instead of the workloads.
+    #[arg(long, conflicts_with_all = ["only", "plain"])]
+    growth: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value_t)]
     device: Where,
@@ -96,6 +100,9 @@ pub fn run(bench: &Bench) -> Result<()> {
     let threads = usize::from(bench.threads.unwrap_or(0));
     // One pool for our kernels and for burn; a number of threads may be too large for the machine to start.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    if bench.growth {
+        return bench_growth::run(bench.seconds, bench.json);
+    }
     let bar = output::spinner("measuring matrix multiply".into());
     let peak = matrix_multiply_peak(&device);
     let mut results = Vec::new();

@@ -5,6 +5,7 @@
 
 mod answers;
 mod bench;
+mod bench_growth;
 mod data;
 mod demo;
 mod evaluate;
@@ -32,6 +33,10 @@ use lmc_streams::{Catalog, DataDirs, Error};
 #[derive(Parser, Debug)]
 #[command(name = "lmc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Examples:
+  lmc demo                                       a network grows over six generated tasks, in minutes
+  lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
+  lmc predict shop.lmc photo.jpg                 and says what it sees, without being told the task
+  lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
   lmc data list                                  data sets: known, and on this machine

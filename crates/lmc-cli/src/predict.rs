@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let batch = batch(&loaded, &learner);
         let predictions = match batch.shape[0] {
             0 => None,
-            _ => Some(predictor.predict(images(&batch, predictor.device()), company, selection)?),
+            _ => Some(predictor.predict(&images(&batch, predictor.device()), company, selection)?),
         };
         let mut image = 0;
         for (file, loaded) in chunk.iter().zip(&loaded) {

@@ -1,4 +1,5 @@
 //! A practitioner's days: learn, predict, evaluate, inspect, merge, and what happens when something goes wrong.
+#![allow(clippy::unwrap_used)]
 
 mod machine;
 

@@ -1,9 +1,9 @@
 //! A run that is killed, five times at random moments, ends bit for bit like one that was not.
+#![allow(clippy::unwrap_used)]
 
 mod machine;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn command(machine: &Machine, out: &str, threads: &str) -> Command {
 fn results(machine: &Machine, out: &str) -> Vec<(String, Vec<u8>)> {
     ["metrics.json", "model.safetensors", "accuracy_matrix.csv", "module_weights.json"]
         .iter()
-        .map(|name| (name.to_string(), fs::read(PathBuf::from(machine.path(out)).join(name)).unwrap()))
+        .map(|name| (name.to_string(), fs::read(machine.path(out).join(name)).unwrap()))
         .collect()
 }
 

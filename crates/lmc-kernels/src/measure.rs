@@ -127,7 +127,10 @@ fn wait<const D: usize>(tensor: Tensor<D>) {
 }
 
 /// Milliseconds of each run, after two that do not count.
-fn times(seconds: f64, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
+pub fn times<E>(
+    seconds: f64,
+    mut run: impl FnMut() -> std::result::Result<(), E>,
+) -> std::result::Result<Vec<f64>, E> {
     run()?;
     run()?;
     let mut times = Vec::new();
@@ -147,11 +150,12 @@ pub fn median(mut times: Vec<f64>) -> f64 {
 }
 
 /// Linux keeps a process's peak and starts anew when asked; elsewhere nothing happens.
-fn forget_peak_memory() {
+pub fn forget_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-fn peak_memory() -> Option<u64> {
+/// The most memory that the process had since then, in bytes.
+pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)

@@ -55,7 +55,7 @@ impl FunctionalConfig {
 
     /// Side of the output map.
     pub fn output_side(input_side: usize) -> usize {
-        (input_side + 2 * PADDING - KERNEL + 1) / 2
+        (input_side + 2 * PADDING - KERNEL).div_ceil(2)
     }
 }
 

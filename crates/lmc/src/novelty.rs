@@ -106,7 +106,7 @@ impl Learner {
         let mut profiles = Vec::with_capacity(val.len());
         for batch in BatchConfig::stored(self.config.batch).init(val)? {
             let input = images(&batch, predictor.device());
-            let predictions = predictor.predict(input, Company::Alone, HeadSelection::Given(head))?;
+            let predictions = predictor.predict(&input, Company::Alone, HeadSelection::Given(head))?;
             profiles.extend((0..batch.labels.len()).map(|image| predictions.profile(head, image)));
         }
         self.network.heads[head].familiar = Familiar::of(&profiles, &self.config.novelty);

@@ -250,7 +250,7 @@ impl Predictor {
     }
 
     /// Looks at a batch in all ways that heads need.
-    pub fn look(&self, images: Tensor<4>, company: Company) -> Result<Look<'_>> {
+    pub fn look(&self, images: &Tensor<4>, company: Company) -> Result<Look<'_>> {
         let images_count = images.dims()[0];
         let mut seen = Vec::with_capacity(self.views.len());
         for view in &self.views {
@@ -271,7 +271,7 @@ impl Predictor {
     /// Answers for a batch.
     pub fn predict(
         &self,
-        images: Tensor<4>,
+        images: &Tensor<4>,
         company: Company,
         selection: HeadSelection,
     ) -> Result<Predictions> {

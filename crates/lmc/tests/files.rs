@@ -1,4 +1,5 @@
 //! Files: a model comes back as it was, a killed lesson goes on bit for bit, and damage is told, not suffered.
+#![allow(clippy::unwrap_used)]
 
 mod small;
 

@@ -1,4 +1,5 @@
 //! The golden file: a tiny network computed with the authors' own model code (specification §1.16), case by case.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
@@ -239,7 +240,7 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     let composition = config(1e9).composition;
     let predictor = network.predictor(&composition, PredictionConfig::default()).unwrap();
     let predictions =
-        predictor.predict(images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
+        predictor.predict(&images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
     let losses: Vec<f64> =
         predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);

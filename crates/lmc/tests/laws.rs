@@ -1,4 +1,5 @@
 //! Laws of the method: what is frozen stays, order does not matter, a merge is a union, a file holds everything.
+#![allow(clippy::unwrap_used)]
 
 mod small;
 
@@ -17,7 +18,7 @@ use small::{first_batch, learn, learner, task};
 
 fn logits(learner: &Learner, batch: &lmc_streams::Batch, selection: HeadSelection) -> Predictions {
     let predictor = learner.predictor().unwrap();
-    predictor.predict(images(batch, predictor.device()), Company::Batch, selection).unwrap()
+    predictor.predict(&images(batch, predictor.device()), Company::Batch, selection).unwrap()
 }
 
 fn near(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
@@ -178,10 +179,10 @@ fn images_alone_are_images_in_batches_of_one() {
     let set = &task("digits").test;
     let all = BatchConfig::stored(8).init(set).unwrap().next().unwrap();
     let together =
-        predictor.predict(images(&all, predictor.device()), Company::Alone, HeadSelection::Sample).unwrap();
+        predictor.predict(&images(&all, predictor.device()), Company::Alone, HeadSelection::Sample).unwrap();
     for (number, one) in BatchConfig::stored(1).init(set).unwrap().take(8).enumerate() {
         let single = predictor
-            .predict(images(&one, predictor.device()), Company::Batch, HeadSelection::Batch)
+            .predict(&images(&one, predictor.device()), Company::Batch, HeadSelection::Batch)
             .unwrap();
         assert_eq!(single.heads[0], together.heads[number]);
         assert!(near(&single.logits, &together.logits[number..=number]));
@@ -211,7 +212,7 @@ fn shapes_are_derived_for_any_size_depth_and_structure() {
         network.freeze().unwrap();
         let predictor = network.predictor(&Default::default(), PredictionConfig::default()).unwrap();
         let images = Tensor::ones([2, channels, size, size], &Device::flex());
-        let answer = predictor.predict(images, Company::Alone, HeadSelection::Sample).unwrap();
+        let answer = predictor.predict(&images, Company::Alone, HeadSelection::Sample).unwrap();
         assert_eq!(answer.logits[1].len(), 2, "size {size}, depth {depth}");
     }
 }

@@ -54,9 +54,9 @@ pub struct StructuralConfig {
 #[derive(Clone, Debug)]
 pub enum Structural {
     /// See [`decoder`].
-    Decoder(Decoder),
+    Decoder(Box<Decoder>),
     /// See [`invertible`].
-    Invertible(Invertible),
+    Invertible(Box<Invertible>),
 }
 
 impl StructuralConfig {
@@ -70,13 +70,13 @@ impl StructuralConfig {
                     outputs: self.input_channels,
                     output_side: self.input_side,
                 };
-                Structural::Decoder(config.init(seed, device))
+                Structural::Decoder(Box::new(config.init(seed, device)))
             }
             StructuralKind::Invertible { pool, normalise } => {
                 let pool = if pool == 0 || pool >= self.output_side { None } else { Some(pool) };
                 let side = pool.unwrap_or(self.output_side);
                 let config = InvertibleConfig { length: self.output_channels * side * side, normalise, pool };
-                Structural::Invertible(config.init(seed, device))
+                Structural::Invertible(Box::new(config.init(seed, device)))
             }
         }
     }
@@ -105,7 +105,7 @@ impl Walk for Structural {
 #[derive(Clone, Debug)]
 pub enum FrozenStructurals {
     /// Packed for the fused kernel.
-    Decoders(FrozenDecoders),
+    Decoders(Box<FrozenDecoders>),
     /// One after the other.
     Invertible(Vec<Invertible>),
 }
@@ -119,11 +119,11 @@ impl FrozenStructurals {
                 Structural::Decoder(decoder) => {
                     decoders.push((decoder.parameters.clone(), decoder.running.clone()));
                 }
-                Structural::Invertible(coupling) => invertible.push(coupling.clone()),
+                Structural::Invertible(coupling) => invertible.push((**coupling).clone()),
             }
         }
         match (decoders.is_empty(), invertible.is_empty()) {
-            (_, true) => Ok(Self::Decoders(FrozenDecoders::new(&decoders)?)),
+            (_, true) => Ok(Self::Decoders(Box::new(FrozenDecoders::new(&decoders)?))),
             (true, false) => Ok(Self::Invertible(invertible)),
             (false, false) => {
                 let problem = "a layer has decoders and invertible components";
