@@ -2,10 +2,13 @@
 //!
 //! The paper lets all modules compete for every image. A module that came later may then take over the images of an old
 //! task: nothing was unlearned, and still the answer changes. But old modules are frozen, so the network *contains* every
-//! earlier version of itself: [`Routing::AsLearned`] asks each head behind the modules that were there when it was
-//! learned, and with the task given every answer stays what it was, for ever.
+//! earlier version of itself: [`Routing::AsLearned`] lets all modules compete for the choice of the head, as the paper does,
+//! and then asks that head behind the modules that were there when it was learned. With the task given every answer
+//! stays what it was, for ever.
 
+use std::cell::OnceCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use lmc_streams::Batch;
@@ -25,7 +28,7 @@ use crate::tensors::{values, without_gradients};
 pub enum Routing {
     /// All there are: the paper's.
     AllModules,
-    /// Those that were there when the head was learned.
+    /// Those that were there when the head was learned, once the head is chosen.
     AsLearned,
 }
 
@@ -55,18 +58,18 @@ pub enum Company {
 /// A network as it is now, for answering: all batch norms with their running statistics, no gradients anywhere.
 #[derive(Clone, Debug)]
 pub struct Predictor {
+    /// The first has all modules: behind it heads are chosen.
     views: Vec<View>,
+    /// The view behind which each head answers.
+    own: Vec<usize>,
     heads: Vec<Head>,
     composition: CompositionConfig,
     device: Device,
 }
 
-/// Heads that are asked behind the same modules.
+/// Modules that take part.
 #[derive(Clone, Debug)]
-struct View {
-    heads: Vec<usize>,
-    layers: Vec<ViewLayer>,
-}
+struct View(Vec<ViewLayer>);
 
 #[derive(Clone, Debug)]
 struct ViewLayer {
@@ -83,7 +86,7 @@ pub struct Seen {
     pub features: Tensor<2>,
     /// What happened in each layer.
     pub trace: Vec<LayerTrace>,
-    heads: Vec<usize>,
+    /// Number of the first module of each layer.
     first: Vec<usize>,
 }
 
@@ -94,9 +97,12 @@ pub struct Predictions {
     pub heads: Vec<usize>,
     /// Its logits.
     pub logits: Vec<Vec<f64>>,
-    /// Structural losses of all heads, `[head][image]`.
+    /// Structural losses of all heads behind all modules, `[head][image]`: what heads are chosen by.
     pub head_losses: Vec<Vec<f64>>,
-    seen: Vec<Seen>,
+    /// What each head answers from, as far as it was looked at.
+    seen: Vec<Option<Rc<Seen>>>,
+    /// Structural losses of those heads, each behind its own modules.
+    own_losses: Vec<Vec<f64>>,
 }
 
 impl Predictions {
@@ -113,34 +119,35 @@ impl Predictions {
 
     /// Weight of each module in the answer for an image, `[layer][module]`.
     pub fn weights(&self, image: usize) -> Vec<Vec<f64>> {
-        let Some(seen) = self.seen_by(self.heads[image]) else { return Vec::new() };
+        let Some(Some(seen)) = self.seen.get(self.heads[image]) else { return Vec::new() };
         let layers = seen.trace.iter().zip(&seen.first);
         layers
             .map(|(layer, &first)| {
-                std::iter::repeat_n(0.0, first)
-                    .chain(layer.weights.iter().map(|weights| weights[image]))
-                    .collect()
+                let weights = layer.weights.iter().map(|weights| weights[image]);
+                std::iter::repeat_n(0.0, first).chain(weights).collect()
             })
             .collect()
     }
 
-    /// What a head and each layer before it say about an image: logarithms of losses.
+    /// What a head and each layer before it say about an image: logarithms of losses. Empty for a head that was not
+    /// looked at.
     pub fn profile(&self, head: usize, image: usize) -> Vec<f64> {
+        let Some(own) = self.own_losses.get(head).filter(|losses| !losses.is_empty()) else {
+            return Vec::new();
+        };
         let layers = self.trace(head).iter().map(|layer| {
             let terms = layer.losses.iter().zip(&layer.weights);
             terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
         });
-        let head = self.head_losses[head][image];
-        std::iter::once(head).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
+        std::iter::once(own[image]).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
     }
 
     /// What happened in each layer before a head.
     pub fn trace(&self, head: usize) -> &[LayerTrace] {
-        self.seen_by(head).map_or(&[], |seen| &seen.trace)
-    }
-
-    fn seen_by(&self, head: usize) -> Option<&Seen> {
-        self.seen.iter().find(|seen| seen.heads.contains(&head))
+        match self.seen.get(head) {
+            Some(Some(seen)) => &seen.trace,
+            _ => &[],
+        }
     }
 }
 
@@ -152,28 +159,30 @@ pub fn images(batch: &Batch, device: &Device) -> Tensor<4> {
 impl Network {
     /// The network as it is now, for answering.
     pub fn predictor(&self, composition: &CompositionConfig, config: PredictionConfig) -> Result<Predictor> {
-        let mut views: Vec<View> = Vec::new();
-        let mut ranges: Vec<Vec<Range<usize>>> = Vec::new();
         let all: Vec<Range<usize>> = self.layers.iter().map(|layer| 0..layer.modules().len()).collect();
-        for (number, head) in self.heads.iter().enumerate() {
+        let view = |ranges: &[Range<usize>]| {
+            let layers = self.layers.iter().zip(ranges).map(|(layer, range)| ViewLayer::new(layer, range));
+            layers.collect::<Result<Vec<_>>>().map(View)
+        };
+        let mut views = vec![view(&all)?];
+        let mut ranges = vec![all];
+        let mut own = Vec::with_capacity(self.heads.len());
+        for head in &self.heads {
             // A head that is being learned sees all there is.
             let sees = match (config.routing, &head.sees) {
-                (Routing::AsLearned, Some(sees)) => sees.clone(),
-                _ => all.clone(),
+                (Routing::AsLearned, Some(sees)) => sees,
+                _ => &ranges[0],
             };
-            match ranges.iter().position(|range| *range == sees) {
-                Some(view) => views[view].heads.push(number),
-                None => {
-                    let layers = self.layers.iter().zip(&sees);
-                    let layers =
-                        layers.map(|(layer, range)| ViewLayer::new(layer, range)).collect::<Result<_>>()?;
-                    views.push(View { heads: vec![number], layers });
-                    ranges.push(sees);
-                }
+            let known = ranges.iter().position(|range| range == sees);
+            own.push(known.unwrap_or(views.len()));
+            if known.is_none() {
+                views.push(view(sees)?);
+                ranges.push(sees.clone());
             }
         }
         Ok(Predictor {
             views,
+            own,
             heads: self.heads.iter().map(without_gradients).collect(),
             composition: composition.clone(),
             device: self.device.clone().inner(),
@@ -208,17 +217,17 @@ impl Predictor {
 
     /// What the modules before a head make of a batch.
     pub fn see(&self, head: usize, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
-        match self.views.iter().find(|view| view.heads.contains(&head)) {
-            Some(view) => self.pass(view, images, known, company),
+        match self.own.get(head) {
+            Some(&view) => self.pass(&self.views[view], images, known, company),
             None => Err(self.no_head(head)),
         }
     }
 
-    fn pass(&self, view: &View, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
+    fn pass(&self, View(layers): &View, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
         let mut x = images;
         let mut known = Some(known);
-        let mut trace = Vec::with_capacity(view.layers.len());
-        for layer in &view.layers {
+        let mut trace = Vec::with_capacity(layers.len());
+        for layer in layers {
             let known = known.take().unwrap_or_default();
             let learned = match &layer.learned {
                 Some(modules) => Some(modules.respond(&x, known, false)?),
@@ -241,41 +250,31 @@ impl Predictor {
             x = responses.combine(&weights, &self.device)?;
             trace.push(LayerTrace { losses, weights, z: Vec::new() });
         }
-        Ok(Seen {
-            features: x.flatten(1, 3), // [batch, width * side * side]
-            trace,
-            heads: view.heads.clone(),
-            first: view.layers.iter().map(|layer| layer.first).collect(),
-        })
+        let first = layers.iter().map(|layer| layer.first).collect();
+        Ok(Seen { features: x.flatten(1, 3), trace, first }) // [batch, width * side * side]
     }
 
-    /// Looks at a batch in all ways that heads need.
+    /// Looks at a batch behind all modules; heads can then be chosen in several ways.
     pub fn look(&self, images: &Tensor<4>, company: Company) -> Result<Look<'_>> {
-        let images_count = images.dims()[0];
-        let mut seen = Vec::with_capacity(self.views.len());
-        for view in &self.views {
-            seen.push(self.pass(view, images.clone(), Known::default(), company)?);
-        }
-        let mut losses = vec![Vec::new(); self.heads.len()];
-        for seen in &seen {
-            for &head in &seen.heads {
-                losses[head] = values(&self.heads[head].losses(seen.features.clone()))
-                    .into_iter()
-                    .map(f64::from)
-                    .collect();
-            }
-        }
-        Ok(Look { predictor: self, seen, losses, images: images_count })
+        let all = self.pass(&self.views[0], images.clone(), Known::default(), company)?;
+        let losses = (0..self.heads.len()).map(|head| self.losses(head, &all)).collect();
+        let seen = vec![OnceCell::new(); self.views.len()];
+        let _ = seen[0].set(Rc::new(all));
+        Ok(Look { predictor: self, images: images.clone(), company, losses, seen })
     }
 
-    /// Answers for a batch.
+    /// Answers for a batch, with what every head would answer from.
     pub fn predict(
         &self,
         images: &Tensor<4>,
         company: Company,
         selection: HeadSelection,
     ) -> Result<Predictions> {
-        self.look(images, company)?.answer(selection)
+        let look = self.look(images, company)?;
+        for head in 0..self.heads.len() {
+            look.seen(head)?;
+        }
+        look.answer(selection)
     }
 
     /// Logits `[image][class]` of one head.
@@ -285,39 +284,62 @@ impl Predictor {
         Ok(numbers.chunks(head.classes.len().max(1)).map(<[f64]>::to_vec).collect())
     }
 
+    fn losses(&self, head: usize, seen: &Seen) -> Vec<f64> {
+        values(&self.heads[head].losses(seen.features.clone())).into_iter().map(f64::from).collect()
+    }
+
     fn no_head(&self, head: usize) -> Error {
         let problem = format!("there are {} heads, none has number {head}", self.heads.len());
         Error::setting("task", problem, "learn a task first")
     }
 }
 
-/// A batch that was looked at; heads can be chosen in several ways.
+/// A batch that was looked at.
 #[derive(Clone, Debug)]
 pub struct Look<'a> {
     predictor: &'a Predictor,
-    seen: Vec<Seen>,
+    images: Tensor<4>,
+    company: Company,
+    /// `[head][image]`, behind all modules.
     losses: Vec<Vec<f64>>,
-    images: usize,
+    /// By view, as far as it was needed.
+    seen: Vec<OnceCell<Rc<Seen>>>,
 }
 
 impl Look<'_> {
+    /// What a head answers from.
+    fn seen(&self, head: usize) -> Result<Rc<Seen>> {
+        let Some(&view) = self.predictor.own.get(head) else { return Err(self.predictor.no_head(head)) };
+        if let Some(seen) = self.seen[view].get() {
+            return Ok(seen.clone());
+        }
+        let images = self.images.clone();
+        let seen =
+            self.predictor.pass(&self.predictor.views[view], images, Known::default(), self.company)?;
+        Ok(self.seen[view].get_or_init(|| Rc::new(seen)).clone())
+    }
+
     /// Answers with heads chosen in this way.
     pub fn answer(&self, selection: HeadSelection) -> Result<Predictions> {
-        let heads = selection.choose(&self.losses, self.images);
-        let mut logits = vec![Vec::new(); self.images];
+        let images = self.images.dims()[0];
+        let heads = selection.choose(&self.losses, images);
+        let mut logits = vec![Vec::new(); images];
         let mut asked = heads.clone();
         asked.sort_unstable();
         asked.dedup();
         for head in asked {
-            let Some(seen) = self.seen.iter().find(|seen| seen.heads.contains(&head)) else {
-                return Err(self.predictor.no_head(head));
-            };
-            for (image, row) in self.predictor.logits(head, seen.features.clone())?.into_iter().enumerate() {
-                if heads[image] == head {
-                    logits[image] = row;
-                }
+            let rows = self.predictor.logits(head, self.seen(head)?.features.clone())?;
+            for (image, row) in rows.into_iter().enumerate().filter(|(image, _)| heads[*image] == head) {
+                logits[image] = row;
             }
         }
-        Ok(Predictions { heads, logits, head_losses: self.losses.clone(), seen: self.seen.clone() })
+        let seen: Vec<Option<Rc<Seen>>> =
+            self.predictor.own.iter().map(|&view| self.seen[view].get().cloned()).collect();
+        let own_losses = seen.iter().enumerate().map(|(head, seen)| match seen {
+            Some(seen) => self.predictor.losses(head, seen),
+            None => Vec::new(),
+        });
+        let own_losses = own_losses.collect();
+        Ok(Predictions { heads, logits, head_losses: self.losses.clone(), seen, own_losses })
     }
 }
