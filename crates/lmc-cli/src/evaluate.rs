@@ -45,6 +45,9 @@ struct Evaluated {
     task: String,
     images: usize,
     accuracy: Ways,
+    /// Share that is called new, of at most 1000 images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    novel: Option<f64>,
     /// Which tasks the images were taken for.
     confusion: Confusion,
 }
@@ -70,19 +73,19 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         let task = read(name, source, 0.0, &learner, catalog)?;
         sets.push((head, relabelled(&task, &learner.network.heads[head])?));
     }
-    let results: Vec<Evaluated> = asked(&learner, &sets)?
-        .into_iter()
-        .zip(&arguments.task)
-        .map(|(asked, task)| Evaluated {
+    let mut results = Vec::new();
+    for ((asked, task), (_, set)) in asked(&learner, &sets)?.into_iter().zip(&arguments.task).zip(&sets) {
+        results.push(Evaluated {
             task: task.clone(),
             images: asked.single.images,
             accuracy: asked.ways,
+            novel: learner.novel_share(&set.thinned(1000))?,
             confusion: Confusion {
                 task_batches: by_task(&learner, &asked.batches),
                 single: by_task(&learner, &asked.single),
             },
-        })
-        .collect();
+        });
+    }
     if arguments.json {
         return match results.as_slice() {
             [one] => print_json(one),
@@ -95,10 +98,19 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
             let Ways { task_given, task_batches, mixed, single } = result.accuracy;
             let mut row = vec![result.task.clone(), result.images.to_string()];
             row.extend([task_given, task_batches, mixed, single].map(percent));
+            row.push(result.novel.map_or_else(|| "?".into(), percent));
             row
         })
         .collect();
-    let titles = ["task", "images", "task given", "batches of one task", "mixed batches", "single images"];
+    let titles = [
+        "task",
+        "images",
+        "task given",
+        "batches of one task",
+        "mixed batches",
+        "single images",
+        "called new",
+    ];
     print(&table(&titles, &titles[1..], rows))?;
     print("\ntaken for (single images):")?;
     let rows = results

@@ -100,6 +100,22 @@ impl Learner {
         Some(familiar.all(|(head, task)| task.distance(&predictions.profile(head, image)) > task.limit))
     }
 
+    /// Share of a set's images that are new, one by one; `None` if no task was calibrated.
+    pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
+        let predictor = self.predictor()?;
+        let (mut novel, mut seen) = (0_usize, 0_usize);
+        for batch in BatchConfig::stored(self.config.batch).init(set)? {
+            let input = images(&batch, predictor.device());
+            let predictions = predictor.predict(&input, Company::Alone, HeadSelection::Sample)?;
+            for image in 0..batch.labels.len() {
+                let Some(is_novel) = self.is_novel(&predictions, image) else { return Ok(None) };
+                novel += usize::from(is_novel);
+                seen += 1;
+            }
+        }
+        Ok((seen > 0).then(|| novel as f64 / seen as f64))
+    }
+
     /// Learns what the images of a head's task usually look like.
     pub fn calibrate(&mut self, head: usize, val: &TaskSet) -> Result<()> {
         let predictor = self.predictor()?;

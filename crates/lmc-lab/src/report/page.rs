@@ -12,7 +12,7 @@ body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 56rem; background: 
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem; }
 p { max-width: 44rem; } .soft { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); } td { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { font-weight: 600; color: var(--soft); }
 tr.total td { font-weight: 600; border-top: 2px solid var(--line); }
 .wide { overflow-x: auto; } .chart { width: 100%; height: auto; min-width: 34rem; }

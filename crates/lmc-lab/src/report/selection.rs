@@ -8,7 +8,7 @@ const GAP: f64 = 3.0;
 /// The map of one task: columns are layers from the input upwards, rows modules from the oldest downwards. `weights` are
 /// `[layer][module]`; `modules` is the height of the map, equal for all tasks of a picture.
 pub fn svg(task: &str, weights: &[Vec<f64>], modules: usize) -> String {
-    let (width, height) = (weights.len() as f64 * (CELL + GAP) + 20.0, modules as f64 * (CELL + GAP) + 18.0);
+    let (width, height) = (weights.len() as f64 * (CELL + GAP) + 20.0, modules as f64 * (CELL + GAP) + 19.0);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"modules used by {}\">",
         escape(task)
@@ -20,7 +20,7 @@ pub fn svg(task: &str, weights: &[Vec<f64>], modules: usize) -> String {
     for (layer, weights) in weights.iter().enumerate() {
         let x = 16.0 + layer as f64 * (CELL + GAP);
         for (module, weight) in weights.iter().enumerate() {
-            let y = module as f64 * (CELL + GAP);
+            let y = 1.0 + module as f64 * (CELL + GAP);
             svg += &format!(
                 "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" rx=\"3\" class=\"module\" fill-opacity=\"{:.3}\"><title>layer {layer}, module {module}: {:.0} %</title></rect>",
                 weight.clamp(0.0, 1.0),
