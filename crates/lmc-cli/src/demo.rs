@@ -10,7 +10,7 @@ use lmc::adam::OptimiserConfig;
 use lmc::network::NetworkConfig;
 use lmc::{LearnerConfig, Material, presets};
 use lmc_lab::report::{curve, page::Page, selection};
-use lmc_lab::{Experiment, Method, Metrics, Notice, Run};
+use lmc_lab::{Experiment, Method, Metrics, Run};
 use lmc_methods::finetune::FinetuneConfig;
 use lmc_streams::{Catalog, Stream, replace_file};
 
@@ -98,10 +98,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     progress.say("LMC learns six tasks; every module that is added stays as it is for ever.");
     let job = Run { experiment: &experiment, stream: &stream, directory: out, device: &device() };
     let metrics = lmc_lab::run(&job, &mut |notice| {
-        match notice {
-            Notice::Learning(_, event) => progress.show(event),
-            Notice::Testing { after, task } => progress.testing(after, task),
-        }
+        progress.follow(&notice);
         interrupt::asked()
     })?;
     progress.say("The same stream by plain fine-tuning, one network for all.");

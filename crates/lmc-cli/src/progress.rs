@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lmc::events::Event;
+use lmc_lab::Notice;
 
 /// Renders events.
 pub struct Progress {
@@ -42,6 +43,14 @@ impl Progress {
             (true, _) => {}
             (false, true) => self.bar.println(line),
             (false, false) => eprintln!("{line}"),
+        }
+    }
+
+    /// Shows what a run does.
+    pub fn follow(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Learning(_, event) => self.show(event),
+            Notice::Testing { after, task } => self.testing(after, task),
         }
     }
 
@@ -101,7 +110,7 @@ impl Progress {
     }
 
     /// Shows that a test set is being asked.
-    pub fn testing(&mut self, after: &str, task: &str) {
+    fn testing(&mut self, after: &str, task: &str) {
         if self.watched && !self.quiet {
             if self.bar.is_finished() || self.bar.is_hidden() {
                 self.bar = ProgressBar::new_spinner();

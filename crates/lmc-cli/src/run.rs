@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lmc_lab::{Experiment, Metrics, Notice, Run, Ways};
+use lmc_lab::{Experiment, Metrics, Run, Ways};
 use lmc_streams::Catalog;
 
 use crate::interrupt;
@@ -58,10 +58,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         device: &crate::threads::device(),
     };
     let metrics = lmc_lab::run(&job, &mut |notice| {
-        match notice {
-            Notice::Learning(_, event) => progress.show(event),
-            Notice::Testing { after, task } => progress.testing(after, task),
-        }
+        progress.follow(&notice);
         interrupt::asked()
     })?;
     if arguments.json {

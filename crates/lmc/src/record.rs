@@ -141,7 +141,7 @@ impl NetworkRecord {
         for (number, (layer, records)) in network.layers.iter_mut().zip(self.layers).enumerate() {
             let mut modules = Vec::new();
             for (at, record) in records.into_iter().enumerate() {
-                load.expect(
+                load.preview(
                     &format!("layer{number}.module{at}.functional.conv.weight"),
                     &layer.config.functional.weight(),
                 )?;
@@ -165,7 +165,7 @@ impl NetworkRecord {
         let features = self.config.features();
         for (number, record) in self.heads.into_iter().enumerate() {
             let classes = record.classes.len();
-            load.expect(&format!("head{number}.classifier.weight"), &[classes, features])?;
+            load.preview(&format!("head{number}.classifier.weight"), &[classes, features])?;
             let config = HeadConfig { features, classes, structural: self.config.heads };
             let mut head = config.init(&record.task, record.classes, &Seed::root(0), &device);
             head.learned = record.learned;
@@ -206,7 +206,7 @@ struct Load<'a> {
 impl Load<'_> {
     /// Looks at the first tensor of a component before the component is made: a header that promises more than the file
     /// holds must not cost memory.
-    fn expect(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+    fn preview(&mut self, name: &str, shape: &[usize]) -> Result<()> {
         let found = self.find(name, shape)?;
         self.first = Some(found);
         Ok(())
