@@ -6,6 +6,7 @@ mod comparison;
 use burn::tensor::Tensor;
 use comparison::{
     between, config, decoder, device, difference, nearest_relu, normal, numbers, precise, precise_decoder,
+    random,
 };
 use lmc_kernels::{DecoderParameters, FrozenDecoders, Path, decoder_train, weighted_sum};
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ impl Case {
     fn target(&self, device: &burn::tensor::Device) -> Tensor<4> {
         let [height, width] = self.side.map(|side| 2 * side - 4 + self.kernel - 1);
         // Beyond 1 too, as the inputs of upper layers are.
-        Tensor::random([self.images, self.channels[2], height, width], between(0.0, 1.5), device)
+        random([self.images, self.channels[2], height, width], between(0.0, 1.5), device)
     }
 
     fn parameters(&self, device: &burn::tensor::Device) -> DecoderParameters {
@@ -76,9 +77,9 @@ proptest! {
     fn trained_equals_burns_operations(case in cases()) {
         let device = device(case.seed);
         let [inputs, ..] = case.channels;
-        let input = Tensor::random([case.images, inputs, case.side[0], case.side[1]], normal(), &device).require_grad();
+        let input = random([case.images, inputs, case.side[0], case.side[1]], normal(), &device).require_grad();
         let (target, parameters) = (case.target(&device), case.parameters(&device));
-        let loss = Tensor::random([case.images], between(0.5, 1.5), &device);
+        let loss = random([case.images], between(0.5, 1.5), &device);
         prop_assume!(nearest_relu(&input, &parameters, None) > 1e-6);
         let fast = results(&input, &target, &parameters, &loss, Path::Fast);
         let exact = precise_decoder(&parameters);
@@ -97,7 +98,7 @@ proptest! {
         let device = device(case.seed);
         let [inputs, hidden, _] = case.channels;
         let shape = [modules, case.images, inputs, case.side[0], case.side[1]];
-        let input: Tensor<5> = Tensor::random(shape, normal(), &device).require_grad();
+        let input: Tensor<5> = random(shape, normal(), &device).require_grad();
         let target = case.target(&device);
         let decoders: Vec<_> =
             (0..modules).map(|_| (case.parameters(&device), comparison::statistics(hidden, &device))).collect();
@@ -105,7 +106,7 @@ proptest! {
             let own = input.clone().narrow(0, module, 1).reshape([case.images, inputs, case.side[0], case.side[1]]);
             prop_assume!(nearest_relu(&own, parameters, Some(statistics)) > 1e-6);
         }
-        let loss = Tensor::random([modules, case.images], between(0.5, 1.5), &device);
+        let loss = random([modules, case.images], between(0.5, 1.5), &device);
         let run = |input: &Tensor<5>, target: Tensor<4>, frozen: &FrozenDecoders, loss: Tensor<2>, path| {
             let losses = frozen.losses(input.clone(), target, path).unwrap();
             let gradients = (losses.clone() * loss).sum().backward();
@@ -130,10 +131,10 @@ proptest! {
     ) {
         let device = device(seed);
         let all = modules + usize::from(with_last);
-        let outputs: Tensor<5> = Tensor::random([modules, images, channels, side, side], normal(), &device).require_grad();
-        let last: Tensor<4> = Tensor::random([images, channels, side, side], normal(), &device).require_grad();
-        let weights: Tensor<2> = Tensor::random([all, images], between(0.0, 1.0), &device).require_grad();
-        let loss = Tensor::random(last.dims(), normal(), &device);
+        let outputs: Tensor<5> = random([modules, images, channels, side, side], normal(), &device).require_grad();
+        let last: Tensor<4> = random([images, channels, side, side], normal(), &device).require_grad();
+        let weights: Tensor<2> = random([all, images], between(0.0, 1.0), &device).require_grad();
+        let loss = random(last.dims(), normal(), &device);
         let run = |path| {
             let sum = weighted_sum(outputs.clone(), with_last.then(|| last.clone()), weights.clone(), path).unwrap();
             let gradients = (sum.clone() * loss.clone()).sum().backward();

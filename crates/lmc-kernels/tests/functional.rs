@@ -5,7 +5,7 @@ mod comparison;
 
 use burn::tensor::Tensor;
 use comparison::{
-    clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional,
+    clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional, random,
 };
 use lmc_kernels::{FrozenFunctionals, FunctionalParameters, Path, functional_train};
 use proptest::prelude::*;
@@ -74,10 +74,10 @@ proptest! {
     #[test]
     fn trained_equals_burns_operations(case in cases()) {
         let device = device(case.seed);
-        let input = Tensor::random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
+        let input = random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
         let parameters = functional([case.inputs, case.outputs, case.kernel], &device);
         let clear = clear_pools(&input, &parameters, None, case.padding);
-        let loss = (Tensor::random(clear.dims(), normal(), &device) * clear).detach();
+        let loss = (random(clear.dims(), normal(), &device) * clear).detach();
         let fast = results(&input, &parameters, &loss, case.padding, Path::Fast);
         let exact = precise_functional(&parameters);
         let plain = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Path::Plain);
@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn frozen_equal_burns_operations(case in cases(), modules in 1..4_usize) {
         let device = device(case.seed);
-        let input = Tensor::random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
+        let input = random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
         let blocks: Vec<_> = (0..modules)
             .map(|_| {
                 let shape = [case.inputs, case.outputs, case.kernel];
@@ -109,7 +109,7 @@ proptest! {
             .collect();
         let clear = blocks.iter().map(|(block, statistics)| clear_pools(&input, block, Some(statistics), case.padding));
         let clear: Tensor<5> = Tensor::stack(clear.collect(), 0);
-        let loss = (Tensor::random(clear.dims(), normal(), &device) * clear).detach();
+        let loss = (random(clear.dims(), normal(), &device) * clear).detach();
         let run = |input: &Tensor<4>, frozen: &FrozenFunctionals, loss: Tensor<5>, path| {
             let output = frozen.forward(input.clone(), path).unwrap();
             let gradients = (output.clone() * loss).sum().backward();
@@ -134,7 +134,7 @@ fn frozen_blocks_take_images_of_another_size_after_the_first() {
     let blocks = [(functional([3, 8, 3], &device), comparison::statistics(8, &device))];
     let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
     for side in [8, 5, 12] {
-        let input = Tensor::random([2, 3, side, side], normal(), &device);
+        let input = random([2, 3, side, side], normal(), &device);
         let [fast, plain] =
             [Path::Fast, Path::Plain].map(|path| numbers(&frozen.forward(input.clone(), path).unwrap()));
         assert!(difference(&fast, &plain, 1e-3) < 1e-5);

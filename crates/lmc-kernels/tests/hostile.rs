@@ -4,12 +4,12 @@
 mod comparison;
 
 use burn::tensor::{FloatDType, Tensor};
-use comparison::{decoder, device, functional, normal, numbers, statistics};
+use comparison::{decoder, device, functional, normal, numbers, random, statistics};
 use lmc_kernels::{FrozenDecoders, FrozenFunctionals, Path, decoder_train, functional_train, weighted_sum};
 
 /// An input of `[2, channels, 9, 9]` whose first image has a strange number in the middle.
 fn strange(number: f64, channels: usize) -> Tensor<4> {
-    let input = Tensor::random([2, channels, 9, 9], normal(), &device(1));
+    let input = random([2, channels, 9, 9], normal(), &device(1));
     input.slice_fill([0..1, 0..1, 4..5, 4..5], number)
 }
 
@@ -34,7 +34,7 @@ fn nan_and_infinity_come_out_as_such() {
             assert!(second.iter().all(|value| value.is_finite()), "the other image, {number}");
         }
         let features = strange(number, 64);
-        let target = Tensor::random([2, 3, 16, 16], comparison::between(0.0, 1.0), &device);
+        let target = random([2, 3, 16, 16], comparison::between(0.0, 1.0), &device);
         let parameters = decoder([64, 64, 3, 3], &device);
         let losses = decoder_train(features.clone(), target.clone(), &parameters, Path::Fast).unwrap().output;
         assert!(numbers(&losses).iter().all(|loss| !loss.is_finite()), "losses, {number}");

@@ -4,11 +4,15 @@
 //! are nearly equal, rounding may decide otherwise and the gradient goes elsewhere: such places get no gradient.
 #![allow(dead_code)]
 
+use std::cell::RefCell;
+
 use burn::tensor::module::{conv_transpose2d, conv2d};
 use burn::tensor::ops::{ConvOptions, ConvTransposeOptions};
 use burn::tensor::{Device, Distribution, FloatDType, Tensor, TensorData};
 use lmc_kernels::{DecoderParameters, FunctionalParameters, RunningStatistics};
 use proptest::prelude::*;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 pub fn normal() -> Distribution {
     Distribution::Normal(0.0, 1.0)
@@ -18,10 +22,23 @@ pub fn between(low: f64, high: f64) -> Distribution {
     Distribution::Uniform(low, high)
 }
 
+thread_local! {
+    /// A test has a thread of its own, so its numbers do not depend on the tests beside it. Burn's own generator is one
+    /// for the whole process.
+    static GENERATOR: RefCell<ChaCha8Rng> = RefCell::new(ChaCha8Rng::seed_from_u64(0));
+}
+
+/// A device, and the start of this test's random numbers.
 pub fn device(seed: u64) -> Device {
-    let device = Device::flex().autodiff();
-    device.seed(seed);
-    device
+    GENERATOR.with(|generator| *generator.borrow_mut() = ChaCha8Rng::seed_from_u64(seed));
+    Device::flex().autodiff()
+}
+
+pub fn random<const D: usize>(shape: [usize; D], distribution: Distribution, device: &Device) -> Tensor<D> {
+    GENERATOR.with(|generator| {
+        let data = TensorData::random::<f32, _, _>(shape, distribution, &mut *generator.borrow_mut());
+        Tensor::from_data(data, device)
+    })
 }
 
 /// Numbers of a tensor of any float type.
@@ -62,11 +79,10 @@ pub fn functional(shape: [usize; 3], device: &Device) -> FunctionalParameters {
     let [inputs, outputs, kernel] = shape;
     let bound = 1.0 / ((inputs * kernel * kernel) as f64).sqrt();
     FunctionalParameters {
-        weight: Tensor::random([outputs, inputs, kernel, kernel], between(-bound, bound), device)
-            .require_grad(),
-        bias: Tensor::random([outputs], between(-bound, bound), device).require_grad(),
-        gamma: Tensor::random([outputs], between(-1.5, 1.5), device).require_grad(),
-        beta: Tensor::random([outputs], between(-0.5, 0.5), device).require_grad(),
+        weight: random([outputs, inputs, kernel, kernel], between(-bound, bound), device).require_grad(),
+        bias: random([outputs], between(-bound, bound), device).require_grad(),
+        gamma: random([outputs], between(-1.5, 1.5), device).require_grad(),
+        beta: random([outputs], between(-0.5, 0.5), device).require_grad(),
     }
 }
 
@@ -74,19 +90,19 @@ pub fn decoder(shape: [usize; 4], device: &Device) -> DecoderParameters {
     let [inputs, hidden, outputs, kernel] = shape;
     let bound = |fan: usize| between(-1.0 / (fan as f64).sqrt(), 1.0 / (fan as f64).sqrt());
     DecoderParameters {
-        first: Tensor::random([inputs, hidden, 2, 2], bound(inputs), device).require_grad(),
-        first_bias: Tensor::random([hidden], bound(inputs), device).require_grad(),
-        gamma: Tensor::random([hidden], between(0.5, 1.5), device).require_grad(),
-        beta: Tensor::random([hidden], between(-0.5, 0.5), device).require_grad(),
-        second: Tensor::random([hidden, outputs, kernel, kernel], bound(4 * hidden), device).require_grad(),
-        second_bias: Tensor::random([outputs], bound(hidden), device).require_grad(),
+        first: random([inputs, hidden, 2, 2], bound(inputs), device).require_grad(),
+        first_bias: random([hidden], bound(inputs), device).require_grad(),
+        gamma: random([hidden], between(0.5, 1.5), device).require_grad(),
+        beta: random([hidden], between(-0.5, 0.5), device).require_grad(),
+        second: random([hidden, outputs, kernel, kernel], bound(4 * hidden), device).require_grad(),
+        second_bias: random([outputs], bound(hidden), device).require_grad(),
     }
 }
 
 pub fn statistics(channels: usize, device: &Device) -> RunningStatistics {
     RunningStatistics {
-        mean: Tensor::random([channels], Distribution::Normal(0.0, 0.3), device),
-        variance: Tensor::random([channels], between(0.2, 2.0), device),
+        mean: random([channels], Distribution::Normal(0.0, 0.3), device),
+        variance: random([channels], between(0.2, 2.0), device),
     }
 }
 
