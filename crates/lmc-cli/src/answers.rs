@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use lmc::evaluation::{Told, ask, ask_mixed};
 use lmc::head::Head;
-use lmc::prediction::{Company, Routing};
+use lmc::prediction::{Company, HeadChoice, Routing};
 use lmc::{Error, Learner};
 use lmc_lab::Ways;
 use lmc_streams::{Seed, Task, TaskSet};
@@ -16,6 +16,10 @@ pub struct Answering {
     /// the head was learned. By default what the model was made with.
     #[arg(long, value_name = "HOW")]
     routing: Option<RoutingName>,
+    /// What heads are compared by when the task is not given: structural_loss (the paper's), or familiarity, how likely
+    /// what a head and the layers before it say is for its task. By default what the model was made with.
+    #[arg(long, value_name = "HOW")]
+    head_choice: Option<HeadChoiceName>,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy)]
@@ -25,12 +29,25 @@ enum RoutingName {
     AsLearned,
 }
 
+#[derive(ValueEnum, Debug, Clone, Copy)]
+#[value(rename_all = "snake_case")]
+enum HeadChoiceName {
+    StructuralLoss,
+    Familiarity,
+}
+
 impl Answering {
     /// Changes how a model answers.
     pub fn apply(self, learner: &mut Learner) {
+        let prediction = &mut learner.config.prediction;
         match self.routing {
-            Some(RoutingName::AllModules) => learner.config.prediction.routing = Routing::AllModules,
-            Some(RoutingName::AsLearned) => learner.config.prediction.routing = Routing::AsLearned,
+            Some(RoutingName::AllModules) => prediction.routing = Routing::AllModules,
+            Some(RoutingName::AsLearned) => prediction.routing = Routing::AsLearned,
+            None => {}
+        }
+        match self.head_choice {
+            Some(HeadChoiceName::StructuralLoss) => prediction.head_choice = HeadChoice::StructuralLoss,
+            Some(HeadChoiceName::Familiarity) => prediction.head_choice = HeadChoice::Familiarity,
             None => {}
         }
     }

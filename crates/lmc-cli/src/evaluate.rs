@@ -7,12 +7,12 @@ use clap::Args;
 use lmc::evaluation::Told;
 use lmc::{Error, Learner};
 use lmc_lab::Ways;
-use lmc_streams::Catalog;
+use lmc_streams::{Catalog, StreamRequest, TaskSet};
 use serde::Serialize;
 
 use crate::answers::{Answering, asked, head, relabelled};
 use crate::learn::read;
-use crate::output::{percent, print, print_json, table};
+use crate::output::{percent, print, print_json, spinner, table};
 use crate::threads::{Threads, device};
 
 /// Accuracy of a model on labelled pictures, with the task given and without.
@@ -20,17 +20,21 @@ use crate::threads::{Threads, device};
 #[command(after_help = "Examples:
   lmc evaluate shop.lmc --task fruit --data fruit/                              one task
   lmc evaluate shop.lmc --task fruit --data fruit/ --task tea --data tea/       two, mixed with each other as well
+  lmc evaluate runs/NAME/model.safetensors --stream s_minus --head-choice familiarity   a stream, as the paper did not
 The test split of the data is used, or all of them if they have none. 'mixed' shuffles all images of the command into
 batches; 'single' asks one by one. Neither knows the task.")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
     /// The task; may be repeated, with a --data each.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "stream")]
     task: Vec<String>,
     /// Its pictures, in any form that `lmc learn` reads.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "stream")]
     data: Vec<String>,
+    /// Instead of tasks and data: those tasks of a stream that the model knows. A name or a file, as for `lmc streams`.
+    #[arg(long, conflicts_with_all = ["task", "data"])]
+    stream: Option<String>,
     /// As JSON: an object for one task, a list for several.
     #[arg(long)]
     json: bool,
@@ -73,10 +77,14 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         let task = read(name, source, 0.0, &learner, catalog)?;
         sets.push((head, relabelled(&task, &learner.network.heads[head])?));
     }
+    if let Some(name) = &arguments.stream {
+        sets = stream_sets(&learner, name, catalog)?;
+    }
     let mut results = Vec::new();
-    for ((asked, task), (_, set)) in asked(&learner, &sets)?.into_iter().zip(&arguments.task).zip(&sets) {
+    let waiting = spinner("asking".into());
+    for (asked, (head, set)) in asked(&learner, &sets)?.into_iter().zip(&sets) {
         results.push(Evaluated {
-            task: task.clone(),
+            task: learner.network.heads[*head].task.clone(),
             images: asked.single.images,
             accuracy: asked.ways,
             novel: learner.novel_share(&set.thinned(1000))?,
@@ -86,13 +94,14 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
             },
         });
     }
+    waiting.finish_and_clear();
     if arguments.json {
         return match results.as_slice() {
             [one] => print_json(one),
             all => print_json(&all),
         };
     }
-    let rows = results
+    let mut rows: Vec<Vec<String>> = results
         .iter()
         .map(|result| {
             let Ways { task_given, task_batches, mixed, single } = result.accuracy;
@@ -102,6 +111,18 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
             row
         })
         .collect();
+    if results.len() > 1 {
+        let mean = |way: fn(&Ways) -> f64| {
+            percent(results.iter().map(|result| way(&result.accuracy)).sum::<f64>() / results.len() as f64)
+        };
+        let means: [fn(&Ways) -> f64; 4] =
+            [|ways| ways.task_given, |ways| ways.task_batches, |ways| ways.mixed, |ways| ways.single];
+        let images: usize = results.iter().map(|result| result.images).sum();
+        let mut row = vec!["mean".into(), images.to_string()];
+        row.extend(means.map(mean));
+        row.push(String::new());
+        rows.push(row);
+    }
     let titles = [
         "task",
         "images",
@@ -129,6 +150,24 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         })
         .collect();
     print(&table(&["task", "answered by the head of"], &[], rows))
+}
+
+/// The tasks of a stream that the model knows, with their heads.
+fn stream_sets(learner: &Learner, name: &str, catalog: &Catalog) -> Result<Vec<(usize, TaskSet)>> {
+    let waiting = spinner(format!("loading {name}"));
+    let stream = catalog.stream(&StreamRequest::named(name))?;
+    waiting.finish_and_clear();
+    let mut sets = Vec::new();
+    for task in &stream.tasks {
+        if let Some(head) = learner.network.heads.iter().position(|head| head.task == task.name) {
+            sets.push((head, relabelled(task, &learner.network.heads[head])?));
+        }
+    }
+    if sets.is_empty() {
+        let problem = format!("the model knows none of the tasks of stream '{name}'");
+        return Err(Error::setting("--stream", problem, "see the tasks with lmc inspect").into());
+    }
+    Ok(sets)
 }
 
 fn by_task(learner: &Learner, told: &Told) -> serde_json::Map<String, serde_json::Value> {

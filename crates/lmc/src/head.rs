@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::novelty::Familiar;
+use crate::familiarity::Familiar;
 use crate::structural::invertible::{Invertible, InvertibleConfig, unit_length};
 use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
 

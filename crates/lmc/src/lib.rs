@@ -11,8 +11,8 @@
 //!    of a layer find a batch unusual, a new one is added.
 //! 5. **Projection** ([`projection`]): the new module first learns to give what the modules above it know.
 //! 6. **The learner** ([`learner`], with one [`lesson`] per task) does this for task after task. What was learned is frozen.
-//! 7. **Prediction** ([`prediction`]) finds the task of an image by itself, and [`novelty`] says when there is none;
-//!    [`evaluation`] counts how often it is right.
+//! 7. **Prediction** ([`prediction`]) finds the task of an image by itself: by structural loss, or by [`familiarity`];
+//!    [`novelty`] says when there is none, and [`evaluation`] counts how often it is right.
 //! 8. **Merging** ([`mod@merge`]) puts models that were trained apart side by side, without data and without training.
 //!
 //! [`presets`] are the hyperparameters of the paper. Around the method: [`adam`], a [`cache`] of what frozen modules say,
@@ -45,6 +45,7 @@ mod error;
 pub mod evaluation;
 pub mod events;
 pub mod expansion;
+pub mod familiarity;
 pub mod functional;
 pub mod head;
 pub mod layer;

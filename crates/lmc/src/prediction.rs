@@ -2,9 +2,9 @@
 //!
 //! The paper lets all modules compete for every image. A module that came later may then take over the images of an old
 //! task: nothing was unlearned, and still the answer changes. But old modules are frozen, so the network *contains* every
-//! earlier version of itself: [`Routing::AsLearned`] lets all modules compete for the choice of the head, as the paper does,
-//! and then asks that head behind the modules that were there when it was learned. With the task given every answer
-//! stays what it was, for ever.
+//! earlier version of itself: [`Routing::AsLearned`] asks a head behind the modules that were there when it was learned.
+//! With the task given every answer then stays what it was, for ever. Without it, a head must be chosen: by its structural
+//! loss behind all modules, as in the paper, or by how familiar the image is to it ([`HeadChoice`]).
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -32,17 +32,30 @@ pub enum Routing {
     AsLearned,
 }
 
+/// What heads are compared by when the task is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadChoice {
+    /// Their structural losses behind all modules: the paper's.
+    StructuralLoss,
+    /// How likely what they and the layers before them say is for their task ([`crate::familiarity`]). Structural losses
+    /// while a head has no such distribution.
+    Familiarity,
+}
+
 /// How a model answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PredictionConfig {
     /// `all_modules` by default.
     pub routing: Routing,
+    /// `structural_loss` by default.
+    pub head_choice: HeadChoice,
 }
 
 impl Default for PredictionConfig {
     fn default() -> Self {
-        Self { routing: Routing::AllModules }
+        Self { routing: Routing::AllModules, head_choice: HeadChoice::StructuralLoss }
     }
 }
 
@@ -58,18 +71,23 @@ pub enum Company {
 /// A network as it is now, for answering: all batch norms with their running statistics, no gradients anywhere.
 #[derive(Clone, Debug)]
 pub struct Predictor {
-    /// The first has all modules: behind it heads are chosen.
+    layers: Vec<Layer>,
+    /// The first has all modules.
     views: Vec<View>,
-    /// The view behind which each head answers.
+    /// The view of each head: the modules that were there when it was learned.
     own: Vec<usize>,
     heads: Vec<Head>,
     composition: CompositionConfig,
+    config: PredictionConfig,
     device: Device,
 }
 
-/// Modules that take part.
+/// Modules that take part, put together when they are first needed.
 #[derive(Clone, Debug)]
-struct View(Vec<ViewLayer>);
+struct View {
+    ranges: Vec<Range<usize>>,
+    layers: OnceCell<Vec<ViewLayer>>,
+}
 
 #[derive(Clone, Debug)]
 struct ViewLayer {
@@ -97,12 +115,12 @@ pub struct Predictions {
     pub heads: Vec<usize>,
     /// Its logits.
     pub logits: Vec<Vec<f64>>,
-    /// Structural losses of all heads behind all modules, `[head][image]`: what heads are chosen by.
+    /// Structural losses of all heads behind all modules, `[head][image]`.
     pub head_losses: Vec<Vec<f64>>,
     /// What each head answers from, as far as it was looked at.
     seen: Vec<Option<Rc<Seen>>>,
-    /// Structural losses of those heads, each behind its own modules.
-    own_losses: Vec<Vec<f64>>,
+    /// Profiles `[head][image]`, empty for heads that were not looked at.
+    profiles: Vec<Vec<Vec<f64>>>,
 }
 
 impl Predictions {
@@ -129,17 +147,10 @@ impl Predictions {
             .collect()
     }
 
-    /// What a head and each layer before it say about an image: logarithms of losses. Empty for a head that was not
-    /// looked at.
-    pub fn profile(&self, head: usize, image: usize) -> Vec<f64> {
-        let Some(own) = self.own_losses.get(head).filter(|losses| !losses.is_empty()) else {
-            return Vec::new();
-        };
-        let layers = self.trace(head).iter().map(|layer| {
-            let terms = layer.losses.iter().zip(&layer.weights);
-            terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
-        });
-        std::iter::once(own[image]).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
+    /// What a head and each layer of its own view say about an image: logarithms of losses. Empty for a head that was
+    /// not looked at.
+    pub fn profile(&self, head: usize, image: usize) -> &[f64] {
+        self.profiles.get(head).and_then(|profiles| profiles.get(image)).map_or(&[], Vec::as_slice)
     }
 
     /// What happened in each layer before a head.
@@ -160,31 +171,24 @@ impl Network {
     /// The network as it is now, for answering.
     pub fn predictor(&self, composition: &CompositionConfig, config: PredictionConfig) -> Result<Predictor> {
         let all: Vec<Range<usize>> = self.layers.iter().map(|layer| 0..layer.modules().len()).collect();
-        let view = |ranges: &[Range<usize>]| {
-            let layers = self.layers.iter().zip(ranges).map(|(layer, range)| ViewLayer::new(layer, range));
-            layers.collect::<Result<Vec<_>>>().map(View)
-        };
-        let mut views = vec![view(&all)?];
-        let mut ranges = vec![all];
+        let mut views = vec![View { ranges: all, layers: OnceCell::new() }];
         let mut own = Vec::with_capacity(self.heads.len());
         for head in &self.heads {
             // A head that is being learned sees all there is.
-            let sees = match (config.routing, &head.sees) {
-                (Routing::AsLearned, Some(sees)) => sees,
-                _ => &ranges[0],
-            };
-            let known = ranges.iter().position(|range| range == sees);
+            let ranges = head.sees.as_ref().unwrap_or(&views[0].ranges);
+            let known = views.iter().position(|view| view.ranges == *ranges);
             own.push(known.unwrap_or(views.len()));
             if known.is_none() {
-                views.push(view(sees)?);
-                ranges.push(sees.clone());
+                views.push(View { ranges: ranges.clone(), layers: OnceCell::new() });
             }
         }
         Ok(Predictor {
+            layers: self.layers.clone(),
             views,
             own,
             heads: self.heads.iter().map(without_gradients).collect(),
             composition: composition.clone(),
+            config,
             device: self.device.clone().inner(),
         })
     }
@@ -215,15 +219,35 @@ impl Predictor {
         &self.device
     }
 
-    /// What the modules before a head make of a batch.
+    /// What the modules that a head answers from make of a batch.
     pub fn see(&self, head: usize, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
-        match self.own.get(head) {
-            Some(&view) => self.pass(&self.views[view], images, known, company),
-            None => Err(self.no_head(head)),
-        }
+        self.pass(self.answering_view(head)?, images, known, company)
     }
 
-    fn pass(&self, View(layers): &View, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
+    fn own_view(&self, head: usize) -> Result<usize> {
+        self.own.get(head).copied().ok_or_else(|| self.no_head(head))
+    }
+
+    fn answering_view(&self, head: usize) -> Result<usize> {
+        let own = self.own_view(head)?;
+        Ok(match self.config.routing {
+            Routing::AllModules => 0,
+            Routing::AsLearned => own,
+        })
+    }
+
+    fn view(&self, view: usize) -> Result<&[ViewLayer]> {
+        let View { ranges, layers } = &self.views[view];
+        if let Some(layers) = layers.get() {
+            return Ok(layers);
+        }
+        let made = self.layers.iter().zip(ranges).map(|(layer, range)| ViewLayer::new(layer, range));
+        let made = made.collect::<Result<Vec<_>>>()?;
+        Ok(layers.get_or_init(|| made))
+    }
+
+    fn pass(&self, view: usize, images: Tensor<4>, known: Known, company: Company) -> Result<Seen> {
+        let layers = self.view(view)?;
         let mut x = images;
         let mut known = Some(known);
         let mut trace = Vec::with_capacity(layers.len());
@@ -256,14 +280,16 @@ impl Predictor {
 
     /// Looks at a batch behind all modules; heads can then be chosen in several ways.
     pub fn look(&self, images: &Tensor<4>, company: Company) -> Result<Look<'_>> {
-        let all = self.pass(&self.views[0], images.clone(), Known::default(), company)?;
-        let losses = (0..self.heads.len()).map(|head| self.losses(head, &all)).collect();
         let seen = vec![OnceCell::new(); self.views.len()];
-        let _ = seen[0].set(Rc::new(all));
-        Ok(Look { predictor: self, images: images.clone(), company, losses, seen })
+        let profiles = vec![OnceCell::new(); self.heads.len()];
+        let mut look =
+            Look { predictor: self, images: images.clone(), company, losses: Vec::new(), seen, profiles };
+        let all = look.seen(0)?;
+        look.losses = (0..self.heads.len()).map(|head| self.losses(head, &all)).collect();
+        Ok(look)
     }
 
-    /// Answers for a batch, with what every head would answer from.
+    /// Answers for a batch, with what every head makes of it.
     pub fn predict(
         &self,
         images: &Tensor<4>,
@@ -272,7 +298,7 @@ impl Predictor {
     ) -> Result<Predictions> {
         let look = self.look(images, company)?;
         for head in 0..self.heads.len() {
-            look.seen(head)?;
+            look.profiles(head)?;
         }
         look.answer(selection)
     }
@@ -304,42 +330,75 @@ pub struct Look<'a> {
     losses: Vec<Vec<f64>>,
     /// By view, as far as it was needed.
     seen: Vec<OnceCell<Rc<Seen>>>,
+    /// By head, then image; as far as they were needed.
+    profiles: Vec<OnceCell<Vec<Vec<f64>>>>,
 }
 
 impl Look<'_> {
-    /// What a head answers from.
-    fn seen(&self, head: usize) -> Result<Rc<Seen>> {
-        let Some(&view) = self.predictor.own.get(head) else { return Err(self.predictor.no_head(head)) };
+    fn seen(&self, view: usize) -> Result<Rc<Seen>> {
         if let Some(seen) = self.seen[view].get() {
             return Ok(seen.clone());
         }
-        let images = self.images.clone();
-        let seen =
-            self.predictor.pass(&self.predictor.views[view], images, Known::default(), self.company)?;
+        let seen = self.predictor.pass(view, self.images.clone(), Known::default(), self.company)?;
         Ok(self.seen[view].get_or_init(|| Rc::new(seen)).clone())
+    }
+
+    /// What a head and the layers of its own view say, image by image.
+    fn profiles(&self, head: usize) -> Result<&[Vec<f64>]> {
+        if let Some(profiles) = self.profiles[head].get() {
+            return Ok(profiles);
+        }
+        let seen = self.seen(self.predictor.own_view(head)?)?;
+        let losses = self.predictor.losses(head, &seen);
+        let profile = |(image, loss): (usize, &f64)| {
+            let layers = seen.trace.iter().map(|layer| {
+                let terms = layer.losses.iter().zip(&layer.weights);
+                terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
+            });
+            std::iter::once(*loss).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
+        };
+        let profiles = losses.iter().enumerate().map(profile).collect();
+        Ok(self.profiles[head].get_or_init(|| profiles))
+    }
+
+    /// How surprising each image is to each head, `[head][image]`; `None` unless all heads can tell.
+    fn surprises(&self) -> Result<Option<Vec<Vec<f64>>>> {
+        let mut surprises = Vec::with_capacity(self.predictor.heads.len());
+        for (head, found) in self.predictor.heads.iter().enumerate() {
+            let Some(task) = &found.familiar else { return Ok(None) };
+            surprises.push(self.profiles(head)?.iter().map(|profile| task.surprise(profile)).collect());
+        }
+        Ok(Some(surprises))
+    }
+
+    fn choose(&self, selection: HeadSelection) -> Result<Vec<usize>> {
+        let images = self.images.dims()[0];
+        let needed = !matches!(selection, HeadSelection::Given(_));
+        let surprises = match self.predictor.config.head_choice {
+            HeadChoice::Familiarity if needed => self.surprises()?,
+            _ => None,
+        };
+        Ok(selection.choose(surprises.as_ref().unwrap_or(&self.losses), images))
     }
 
     /// Answers with heads chosen in this way.
     pub fn answer(&self, selection: HeadSelection) -> Result<Predictions> {
-        let images = self.images.dims()[0];
-        let heads = selection.choose(&self.losses, images);
-        let mut logits = vec![Vec::new(); images];
+        let heads = self.choose(selection)?;
+        let mut logits = vec![Vec::new(); heads.len()];
         let mut asked = heads.clone();
         asked.sort_unstable();
         asked.dedup();
         for head in asked {
-            let rows = self.predictor.logits(head, self.seen(head)?.features.clone())?;
+            let features = self.seen(self.predictor.answering_view(head)?)?.features.clone();
+            let rows = self.predictor.logits(head, features)?;
             for (image, row) in rows.into_iter().enumerate().filter(|(image, _)| heads[*image] == head) {
                 logits[image] = row;
             }
         }
-        let seen: Vec<Option<Rc<Seen>>> =
-            self.predictor.own.iter().map(|&view| self.seen[view].get().cloned()).collect();
-        let own_losses = seen.iter().enumerate().map(|(head, seen)| match seen {
-            Some(seen) => self.predictor.losses(head, seen),
-            None => Vec::new(),
-        });
-        let own_losses = own_losses.collect();
-        Ok(Predictions { heads, logits, head_losses: self.losses.clone(), seen, own_losses })
+        let views = (0..self.predictor.heads.len()).map(|head| self.predictor.answering_view(head));
+        let seen = views.map(|view| Ok(self.seen[view?].get().cloned())).collect::<Result<_>>()?;
+        let profiles = self.profiles.iter().map(|profiles| profiles.get().cloned().unwrap_or_default());
+        let profiles = profiles.collect();
+        Ok(Predictions { heads, logits, head_losses: self.losses.clone(), seen, profiles })
     }
 }

@@ -4,7 +4,7 @@ use crate::composition::{Prior, Relatedness};
 use crate::error::Result;
 use crate::expansion::{Initialisation, Outliers};
 use crate::learner::LearnerConfig;
-use crate::prediction::Routing;
+use crate::prediction::{HeadChoice, PredictionConfig, Routing};
 
 /// Names of all presets, and what each is for.
 pub const PRESETS: [(&str, &str); 11] = [
@@ -68,7 +68,10 @@ pub fn preset(name: &str) -> Result<LearnerConfig> {
             config.projection.signal_in_accumulation = true;
             config.joint_autoencoder = true;
         }
-        "own" => config.prediction.routing = Routing::AsLearned,
+        "own" => {
+            let (routing, head_choice) = (Routing::AsLearned, HeadChoice::Familiarity);
+            config.prediction = PredictionConfig { routing, head_choice };
+        }
         _ => {
             let known = PRESETS.iter().map(|(name, _)| *name);
             let names: Vec<&str> = known.clone().collect();

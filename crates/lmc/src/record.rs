@@ -12,12 +12,12 @@ use lmc_streams::{Seed, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::familiarity::Familiar;
 use crate::head::{Head, HeadConfig};
 use crate::layer::Layer;
 use crate::learner::{Learner, LearnerConfig};
 use crate::module::{LocalModule, Origin};
 use crate::network::{Network, NetworkConfig};
-use crate::novelty::Familiar;
 use crate::statistics::Statistics;
 use crate::tensor_file::{self, Tensors};
 use crate::tensors::{self, Plain, Role, Visitor, Walk};
@@ -172,6 +172,9 @@ impl NetworkRecord {
             head.familiar = record.familiar;
             head.sees = record.sees;
             check_sees(&head, &network, path)?;
+            if head.familiar.as_ref().is_some_and(|task| !task.fits(network.layers.len())) {
+                return Err(damaged(path, format!("what is familiar to the head of task '{}'", head.task)));
+            }
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
             if !record.learned {

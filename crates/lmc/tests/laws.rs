@@ -45,7 +45,7 @@ fn what_is_learned_never_changes_bit_for_bit() {
         assert_eq!(layer.modules()[0].statistics, statistics);
     }
     // And behind the modules of its time a head answers as it did.
-    learner.config.prediction = PredictionConfig { routing: Routing::AsLearned };
+    learner.config.prediction = PredictionConfig { routing: Routing::AsLearned, ..Default::default() };
     assert_eq!(logits(&learner, &first_batch("digits"), HeadSelection::Given(0)).logits, answers);
 }
 

@@ -1,0 +1,230 @@
+//! Familiarity: what the images of a head's task usually look like to the head and the modules before it.
+//!
+//! The paper compares heads by their raw structural losses. These are not on one scale: a head that was trained a little
+//! longer, or on simpler images, has smaller losses everywhere and takes images of other tasks. But when a task is
+//! learned, its validation images show what is usual for its head and for each layer before it. Their *profiles*, the
+//! logarithms of the head's structural loss and of each layer's (that of its modules, weighted as they were), are
+//! described by a normal distribution with all covariances, in the head's own view: behind the modules that were there
+//! when it was learned, so that it holds for ever. Heads then compare how likely a profile is ([`HeadChoice::Familiarity`]),
+//! and an image that is unlikely for all of them is new ([`crate::novelty`]).
+//!
+//! [`HeadChoice::Familiarity`]: crate::prediction::HeadChoice::Familiarity
+
+use lmc_streams::{BatchConfig, TaskSet};
+use serde::{Deserialize, Serialize};
+
+use crate::composition::mean;
+use crate::error::Result;
+use crate::head::HeadSelection;
+use crate::learner::Learner;
+use crate::prediction::{Company, images};
+
+/// What a head's task usually looks like: a normal distribution of profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Familiar {
+    /// Mean of each number: the head's, then each layer's.
+    pub means: Vec<f64>,
+    /// The lower triangle `L` of the covariance `L Lᵀ`, row by row.
+    pub factor: Vec<Vec<f64>>,
+    /// The distance beyond which an image is not of this task.
+    pub limit: f64,
+}
+
+/// Images that are needed for a spread.
+const FEWEST: usize = 5;
+
+/// The smallest spread of a logarithm that is believed.
+const SMALLEST: f64 = 1e-3;
+
+impl Familiar {
+    /// From the profiles of validation images; `None` of too few.
+    ///
+    /// The limit is such that about the share `false_alarms` of images is beyond it and `elsewhere` (by image) not at
+    /// home in an older task either; but a tenth of the images at most is beyond it.
+    pub fn of(profiles: &[Vec<f64>], elsewhere: &[bool], false_alarms: f64) -> Option<Self> {
+        let length = profiles.first().map_or(0, Vec::len);
+        let usable =
+            |profile: &Vec<f64>| profile.len() == length && profile.iter().all(|number| number.is_finite());
+        if length == 0 || profiles.len() < FEWEST || !profiles.iter().all(usable) {
+            return None;
+        }
+        let means: Vec<f64> = (0..length)
+            .map(|at| mean(&profiles.iter().map(|profile| profile[at]).collect::<Vec<f64>>()))
+            .collect();
+        let covariance = |row: usize, column: usize| {
+            let products = profiles.iter().map(|p| (p[row] - means[row]) * (p[column] - means[column]));
+            mean(&products.collect::<Vec<f64>>())
+        };
+        // Few images tell variances better than covariances.
+        let shrink = profiles.len() as f64 / (profiles.len() + length) as f64;
+        let covariance = |row: usize, column: usize| match row == column {
+            true => covariance(row, row) + SMALLEST * SMALLEST,
+            false => covariance(row, column) * shrink,
+        };
+        let factor = cholesky(length, covariance)?;
+        let mut familiar = Self { means, factor, limit: f64::INFINITY };
+        let mut distances: Vec<f64> = profiles.iter().map(|profile| familiar.distance(profile)).collect();
+        let mut strange: Vec<f64> = std::iter::zip(&distances, elsewhere)
+            .filter_map(|(&distance, &elsewhere)| (!elsewhere).then_some(distance))
+            .collect();
+        distances.sort_by(f64::total_cmp);
+        strange.sort_by(f64::total_cmp);
+        // The place of a new image among these: with few images the farthest of them is the limit.
+        let allowed = ((profiles.len() + 1) as f64 * false_alarms) as usize;
+        let least = distances[(profiles.len() * 9).div_ceil(10) - 1];
+        let limit = match strange.len().checked_sub(allowed.max(1)) {
+            Some(place) => strange[place],
+            None => least,
+        };
+        familiar.limit = limit.max(least);
+        Some(familiar)
+    }
+
+    /// How far an image is from the task, in standard deviations: the length of `L⁻¹ (profile - means)`.
+    pub fn distance(&self, profile: &[f64]) -> f64 {
+        let mut solved: Vec<f64> = Vec::with_capacity(self.means.len());
+        for ((number, mean), row) in profile.iter().zip(&self.means).zip(&self.factor) {
+            let known: f64 = row.iter().zip(&solved).map(|(a, b)| a * b).sum();
+            solved.push((number - mean - known) / row[solved.len()]);
+        }
+        solved.iter().map(|number| number * number).sum::<f64>().sqrt()
+    }
+
+    /// How unlikely an image is for the task: minus the logarithm of the density, up to a constant that all tasks share.
+    pub fn surprise(&self, profile: &[f64]) -> f64 {
+        let spread: f64 = self.factor.iter().enumerate().map(|(at, row)| row[at].ln()).sum();
+        let distance = self.distance(profile);
+        distance * distance / 2.0 + spread
+    }
+
+    /// Whether an image may be of this task.
+    pub fn knows(&self, profile: &[f64]) -> bool {
+        self.distance(profile) <= self.limit
+    }
+
+    /// Whether it can be one of a network of this depth.
+    pub fn fits(&self, depth: usize) -> bool {
+        let row_fits = |(at, row): (usize, &Vec<f64>)| {
+            row.len() == at + 1 && row[at] > 0.0 && row.iter().all(|number| number.is_finite())
+        };
+        self.means.len() == depth + 1
+            && self.factor.len() == depth + 1
+            && self.means.iter().all(|number| number.is_finite())
+            && self.factor.iter().enumerate().all(row_fits)
+            && self.limit >= 0.0
+    }
+}
+
+/// The lower triangle `L` of `L Lᵀ`; `None` if the matrix is not positive.
+fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
+    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(size);
+    for row in 0..size {
+        let mut line: Vec<f64> = Vec::with_capacity(row + 1);
+        for column in 0..row {
+            let known: f64 = line.iter().zip(&factor[column]).map(|(a, b)| a * b).sum();
+            line.push((matrix(row, column) - known) / factor[column][column]);
+        }
+        let left = matrix(row, row) - line.iter().map(|number| number * number).sum::<f64>();
+        if !(left.is_finite() && left > 0.0) {
+            return None;
+        }
+        line.push(left.sqrt());
+        factor.push(line);
+    }
+    Some(factor)
+}
+
+impl Learner {
+    /// Learns what the images of a head's task usually look like.
+    pub fn calibrate(&mut self, head: usize, val: &TaskSet) -> Result<()> {
+        let predictor = self.predictor()?;
+        let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
+        for batch in BatchConfig::stored(self.config.batch).init(val)? {
+            let input = images(&batch, predictor.device());
+            let predictions = predictor.predict(&input, Company::Alone, HeadSelection::Given(head))?;
+            for image in 0..batch.labels.len() {
+                profiles.push(predictions.profile(head, image).to_vec());
+                let mut others = self.network.heads.iter().enumerate().filter(|(other, _)| *other != head);
+                elsewhere.push(others.any(|(other, found)| {
+                    found.familiar.as_ref().is_some_and(|task| task.knows(predictions.profile(other, image)))
+                }));
+            }
+        }
+        self.network.heads[head].familiar =
+            Familiar::of(&profiles, &elsewhere, self.config.novelty.false_alarms);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nowhere(images: usize) -> Vec<bool> {
+        vec![false; images]
+    }
+
+    #[test]
+    fn about_the_share_asked_for_is_beyond_the_limit() {
+        let mut random = lmc_streams::Seed::root(1).random();
+        let mut draw = |count: usize| -> Vec<Vec<f64>> {
+            (0..count).map(|_| (0..5).map(|_| random.normal()).collect()).collect()
+        };
+        let familiar = Familiar::of(&draw(2000), &nowhere(2000), 0.05).unwrap();
+        let fresh = draw(4000);
+        let alarms = fresh.iter().filter(|profile| !familiar.knows(profile)).count();
+        assert!((120..280).contains(&alarms), "{alarms} of 4000 at a rate of 5 %");
+        assert!(Familiar::of(&draw(3), &nowhere(3), 0.01).is_none(), "too few");
+    }
+
+    #[test]
+    fn images_at_home_elsewhere_leave_room_for_a_closer_limit() {
+        let profiles: Vec<Vec<f64>> = (0..99).map(|at| vec![f64::from(at)]).collect();
+        let alone = Familiar::of(&profiles, &nowhere(99), 0.01).unwrap();
+        assert_eq!(alone.limit, alone.distance(&[98.0]), "the farthest");
+        let elsewhere: Vec<bool> = (0..99).map(|at| !(3..96).contains(&at)).collect();
+        let shared = Familiar::of(&profiles, &elsewhere, 0.01).unwrap();
+        assert!((shared.limit - shared.distance(&[95.0])).abs() < 1e-12, "the farthest of the others");
+        let all = Familiar::of(&profiles, &[true; 99], 0.01).unwrap();
+        assert!(all.limit < shared.limit);
+        assert_eq!(profiles.iter().filter(|profile| !all.knows(profile)).count(), 9, "a tenth at most");
+    }
+
+    /// Six points on a line, worked out on paper.
+    #[test]
+    fn by_hand() {
+        let points: [[f64; 2]; 6] =
+            [[0.0, -2.0], [1.0, -1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 2.0], [2.0, 0.0]];
+        let profiles: Vec<Vec<f64>> = points.iter().map(|point| point.to_vec()).collect();
+        let familiar = Familiar::of(&profiles, &nowhere(6), 0.01).unwrap();
+        assert_eq!(familiar.means, [2.0, 0.0]);
+        // Both variances are 10 / 6 (+ 1e-6), the covariance 10 / 6 * 6 / 8 = 1.25.
+        let variance = 10.0 / 6.0 + 1e-6;
+        let first = f64::sqrt(variance);
+        assert!((familiar.factor[0][0] - first).abs() < 1e-12);
+        assert!((familiar.factor[1][0] - 1.25 / first).abs() < 1e-12);
+        let second = (variance - 1.25 * 1.25 / variance).sqrt();
+        assert!((familiar.factor[1][1] - second).abs() < 1e-12);
+        // (1, 1) off the mean: (v + v - 2c) / (v² - c²).
+        let square = (2.0 * variance - 2.5) / (variance * variance - 1.25 * 1.25);
+        assert!((familiar.distance(&[3.0, 1.0]).powi(2) - square).abs() < 1e-12);
+        let determinant = variance * variance - 1.25 * 1.25;
+        let surprise = square / 2.0 + determinant.ln() / 2.0;
+        assert!((familiar.surprise(&[3.0, 1.0]) - surprise).abs() < 1e-12);
+        assert!(familiar.fits(1) && !familiar.fits(2));
+    }
+
+    #[test]
+    fn correlated_numbers_are_unusual_when_they_part() {
+        let mut random = lmc_streams::Seed::root(2).random();
+        let profiles: Vec<Vec<f64>> = (0..500)
+            .map(|_| {
+                let common = random.normal();
+                vec![common, common + 0.1 * random.normal()]
+            })
+            .collect();
+        let familiar = Familiar::of(&profiles, &nowhere(500), 0.01).unwrap();
+        assert!(familiar.distance(&[1.0, 1.0]) < 2.0 && familiar.distance(&[1.0, -1.0]) > 8.0);
+    }
+}
