@@ -21,20 +21,24 @@ use crate::threads::{Threads, device};
   lmc evaluate shop.lmc --task fruit --data fruit/                              one task
   lmc evaluate shop.lmc --task fruit --data fruit/ --task tea --data tea/       two, mixed with each other as well
   lmc evaluate runs/NAME/model.safetensors --stream s_minus --head-choice familiarity   a stream, as the paper did not
+  lmc evaluate shop.lmc --task fruit --data fruit/ --unseen cars/               are pictures of no task called new?
 The test split of the data is used, or all of them if they have none. 'mixed' shuffles all images of the command into
 batches; 'single' asks one by one. Neither knows the task.")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
     /// The task; may be repeated, with a --data each.
-    #[arg(long, required_unless_present = "stream")]
+    #[arg(long, required_unless_present_any = ["stream", "unseen"])]
     task: Vec<String>,
     /// Its pictures, in any form that `lmc learn` reads.
-    #[arg(long, required_unless_present = "stream")]
+    #[arg(long, required_unless_present_any = ["stream", "unseen"])]
     data: Vec<String>,
     /// Instead of tasks and data: those tasks of a stream that the model knows. A name or a file, as for `lmc streams`.
     #[arg(long, conflicts_with_all = ["task", "data"])]
     stream: Option<String>,
+    /// Pictures of no task that the model knows: how many are called new? May be repeated.
+    #[arg(long, value_name = "DATA")]
+    unseen: Vec<String>,
     /// As JSON: an object for one task, a list for several.
     #[arg(long)]
     json: bool,
@@ -54,6 +58,21 @@ struct Evaluated {
     novel: Option<f64>,
     /// Which tasks the images were taken for.
     confusion: Confusion,
+}
+
+/// What became of pictures of no task.
+#[derive(Serialize)]
+struct Unseen {
+    unseen: String,
+    images: usize,
+    novel: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Task(Evaluated),
+    Unseen(Unseen),
 }
 
 #[derive(Serialize)]
@@ -94,13 +113,35 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
             },
         });
     }
+    let mut unseen = Vec::new();
+    for source in &arguments.unseen {
+        let task = read("unseen", source, 0.0, &learner, catalog)?;
+        let set = if task.test.is_empty() { task.train } else { task.test }.thinned(1000);
+        unseen.push(Unseen { unseen: source.clone(), images: set.len(), novel: learner.novel_share(&set)? });
+    }
     waiting.finish_and_clear();
     if arguments.json {
-        return match results.as_slice() {
+        let tasks = results.into_iter().map(Answer::Task);
+        let answers: Vec<Answer> = tasks.chain(unseen.into_iter().map(Answer::Unseen)).collect();
+        return match answers.as_slice() {
             [one] => print_json(one),
             all => print_json(&all),
         };
     }
+    if !results.is_empty() {
+        print_tasks(&results)?;
+    }
+    if !unseen.is_empty() {
+        let share = |novel: Option<f64>| novel.map_or_else(|| "?".into(), percent);
+        let row = |unseen: Unseen| vec![unseen.unseen, unseen.images.to_string(), share(unseen.novel)];
+        let titles = ["of no task", "images", "called new"];
+        print(&table(&titles, &titles[1..], unseen.into_iter().map(row).collect()))?;
+    }
+    Ok(())
+}
+
+/// Accuracies, and which heads answered.
+fn print_tasks(results: &[Evaluated]) -> Result<()> {
     let mut rows: Vec<Vec<String>> = results
         .iter()
         .map(|result| {

@@ -13,7 +13,6 @@
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
 
-use crate::composition::mean;
 use crate::error::Result;
 use crate::head::HeadSelection;
 use crate::learner::Learner;
@@ -34,51 +33,61 @@ pub struct Familiar {
 /// Images that are needed for a spread.
 const FEWEST: usize = 5;
 
+/// Parts of the images, each of which is measured by the others.
+const FOLDS: usize = 10;
+
 /// The smallest spread of a logarithm that is believed.
 const SMALLEST: f64 = 1e-3;
 
 impl Familiar {
     /// From the profiles of validation images; `None` of too few.
     ///
-    /// The limit is such that about the share `false_alarms` of images is beyond it and `elsewhere` (by image) not at
-    /// home in an older task either; but a tenth of the images at most is beyond it.
+    /// The limit is such that about the share `false_alarms` of images is beyond it and not at home `elsewhere` (by image,
+    /// in another task) either; but a tenth of the images at most is beyond it. An image's own distance is measured
+    /// without it, as a new one's is.
     pub fn of(profiles: &[Vec<f64>], elsewhere: &[bool], false_alarms: f64) -> Option<Self> {
-        let length = profiles.first().map_or(0, Vec::len);
+        let familiar = Self::usual(profiles.iter())?;
+        let mut distances = Vec::with_capacity(profiles.len());
+        for part in 0..FOLDS {
+            let others = profiles.iter().enumerate().filter(|(image, _)| image % FOLDS != part);
+            let without = Self::usual(others.map(|(_, profile)| profile))?;
+            let images = (part..profiles.len()).step_by(FOLDS);
+            distances.extend(images.map(|image| (without.distance(&profiles[image]), elsewhere[image])));
+        }
+        distances.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let strange: Vec<f64> =
+            distances.iter().filter(|(_, elsewhere)| !elsewhere).map(|(distance, _)| *distance).collect();
+        // The place of a new image among these: with few images the farthest of them is the limit.
+        let allowed = ((profiles.len() + 1) as f64 * false_alarms) as usize;
+        let (least, _) = distances[(profiles.len() * 9).div_ceil(10) - 1];
+        let limit = match strange.len().checked_sub(allowed.max(1)) {
+            Some(place) => strange[place].max(least),
+            None => least,
+        };
+        Some(Self { limit, ..familiar })
+    }
+
+    /// The distribution, without a limit.
+    fn usual<'a>(profiles: impl Iterator<Item = &'a Vec<f64>>) -> Option<Self> {
+        let profiles: Vec<&Vec<f64>> = profiles.collect();
+        let length = profiles.first().map_or(0, |profile| profile.len());
         let usable =
-            |profile: &Vec<f64>| profile.len() == length && profile.iter().all(|number| number.is_finite());
+            |profile: &&Vec<f64>| profile.len() == length && profile.iter().all(|number| number.is_finite());
         if length == 0 || profiles.len() < FEWEST || !profiles.iter().all(usable) {
             return None;
         }
-        let means: Vec<f64> = (0..length)
-            .map(|at| mean(&profiles.iter().map(|profile| profile[at]).collect::<Vec<f64>>()))
-            .collect();
-        let covariance = |row: usize, column: usize| {
-            let products = profiles.iter().map(|p| (p[row] - means[row]) * (p[column] - means[column]));
-            mean(&products.collect::<Vec<f64>>())
+        let mean = |number: &dyn Fn(&Vec<f64>) -> f64| {
+            profiles.iter().map(|profile| number(profile)).sum::<f64>() / profiles.len() as f64
         };
+        let means: Vec<f64> = (0..length).map(|at| mean(&|profile| profile[at])).collect();
         // Few images tell variances better than covariances.
         let shrink = profiles.len() as f64 / (profiles.len() + length) as f64;
-        let covariance = |row: usize, column: usize| match row == column {
-            true => covariance(row, row) + SMALLEST * SMALLEST,
-            false => covariance(row, column) * shrink,
+        let covariance = |row: usize, column: usize| {
+            let product = mean(&|profile| (profile[row] - means[row]) * (profile[column] - means[column]));
+            if row == column { product + SMALLEST * SMALLEST } else { product * shrink }
         };
         let factor = cholesky(length, covariance)?;
-        let mut familiar = Self { means, factor, limit: f64::INFINITY };
-        let mut distances: Vec<f64> = profiles.iter().map(|profile| familiar.distance(profile)).collect();
-        let mut strange: Vec<f64> = std::iter::zip(&distances, elsewhere)
-            .filter_map(|(&distance, &elsewhere)| (!elsewhere).then_some(distance))
-            .collect();
-        distances.sort_by(f64::total_cmp);
-        strange.sort_by(f64::total_cmp);
-        // The place of a new image among these: with few images the farthest of them is the limit.
-        let allowed = ((profiles.len() + 1) as f64 * false_alarms) as usize;
-        let least = distances[(profiles.len() * 9).div_ceil(10) - 1];
-        let limit = match strange.len().checked_sub(allowed.max(1)) {
-            Some(place) => strange[place],
-            None => least,
-        };
-        familiar.limit = limit.max(least);
-        Some(familiar)
+        Some(Self { means, factor, limit: f64::INFINITY })
     }
 
     /// How far an image is from the task, in standard deviations: the length of `L⁻¹ (profile - means)`.
@@ -182,13 +191,14 @@ mod tests {
     fn images_at_home_elsewhere_leave_room_for_a_closer_limit() {
         let profiles: Vec<Vec<f64>> = (0..99).map(|at| vec![f64::from(at)]).collect();
         let alone = Familiar::of(&profiles, &nowhere(99), 0.01).unwrap();
-        assert_eq!(alone.limit, alone.distance(&[98.0]), "the farthest");
+        assert!(profiles.iter().all(|profile| alone.knows(profile)), "the farthest is the limit");
         let elsewhere: Vec<bool> = (0..99).map(|at| !(3..96).contains(&at)).collect();
         let shared = Familiar::of(&profiles, &elsewhere, 0.01).unwrap();
-        assert!((shared.limit - shared.distance(&[95.0])).abs() < 1e-12, "the farthest of the others");
+        assert!(shared.knows(&[94.0]) && !shared.knows(&[97.0]), "the farthest of the others is the limit");
         let all = Familiar::of(&profiles, &[true; 99], 0.01).unwrap();
         assert!(all.limit < shared.limit);
-        assert_eq!(profiles.iter().filter(|profile| !all.knows(profile)).count(), 9, "a tenth at most");
+        let beyond = profiles.iter().filter(|profile| !all.knows(profile)).count();
+        assert!((5..10).contains(&beyond), "a tenth at most: {beyond}");
     }
 
     /// Six points on a line, worked out on paper.
