@@ -10,9 +10,9 @@ pub struct Ways {
     pub task_given: f64,
     /// In batches of one task, without its ID: LMC(A) as its authors test it.
     pub task_batches: f64,
-    /// In batches of images of all tasks.
+    /// In batches of images of all tasks, at most 2000 of each.
     pub mixed: f64,
-    /// Image by image.
+    /// Image by image, at most 2000 of a task.
     pub single: f64,
 }
 

@@ -131,6 +131,9 @@ fn mixing_seed(experiment: &Experiment, after: usize) -> Seed {
 /// end. Whole sets after every task would take longer than learning.
 const THINNED: usize = 1000;
 
+/// Images per test set that are asked one by one and in mixed batches at the end.
+const THINNED_AT_END: usize = 2000;
+
 /// A row of the accuracy matrix, and the new task in all ways.
 fn test_after(
     learner: &Learner,
@@ -152,7 +155,7 @@ fn test_after(
     let task = &stream.tasks[number];
     testing(&task.name);
     let batches = ask(&network, &task.test, number, size, Company::Batch)?;
-    let single = ask(&network, &task.test, number, size, Company::Alone)?;
+    let single = ask(&network, &task.test.thinned(THINNED_AT_END), number, size, Company::Alone)?;
     let sets: Vec<_> = stream.tasks[..=number].iter().map(|task| task.test.thinned(THINNED)).collect();
     let mixed =
         ask_mixed(&network, &sets.iter().collect::<Vec<_>>(), size, &mixing_seed(experiment, number))?;
@@ -186,13 +189,13 @@ fn test_at_end(
     testing: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let (network, size) = (learner.predictor()?, experiment.learner.batch);
-    let sets: Vec<_> = stream.tasks.iter().map(|task| &task.test).collect();
+    let sets: Vec<_> = stream.tasks.iter().map(|task| task.test.thinned(THINNED_AT_END)).collect();
     testing("all, mixed");
-    let mixed = ask_mixed(&network, &sets, size, &mixing_seed(experiment, stream.tasks.len() - 1))?;
+    let mixed = ask_mixed(&network, &sets.iter().collect::<Vec<_>>(), size, &mixing_seed(experiment, stream.tasks.len() - 1))?;
     for (head, (task, result)) in stream.tasks.iter().zip(&mut metrics.tasks).enumerate() {
         testing(&task.name);
         let batches = ask(&network, &task.test, head, size, Company::Batch)?;
-        let single = ask(&network, &task.test, head, size, Company::Alone)?;
+        let single = ask(&network, &sets[head], head, size, Company::Alone)?;
         let share = |told: &Told| {
             told.heads.get(head).map_or(0.0, |&images| images as f64 / told.images.max(1) as f64)
         };
