@@ -191,7 +191,12 @@ fn test_at_end(
     let (network, size) = (learner.predictor()?, experiment.learner.batch);
     let sets: Vec<_> = stream.tasks.iter().map(|task| task.test.thinned(THINNED_AT_END)).collect();
     testing("all, mixed");
-    let mixed = ask_mixed(&network, &sets.iter().collect::<Vec<_>>(), size, &mixing_seed(experiment, stream.tasks.len() - 1))?;
+    let mixed = ask_mixed(
+        &network,
+        &sets.iter().collect::<Vec<_>>(),
+        size,
+        &mixing_seed(experiment, stream.tasks.len() - 1),
+    )?;
     for (head, (task, result)) in stream.tasks.iter().zip(&mut metrics.tasks).enumerate() {
         testing(&task.name);
         let batches = ask(&network, &task.test, head, size, Company::Batch)?;
