@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Pictures of no task that the model knows: how many are called new? May be repeated.
     #[arg(long, value_name = "DATA")]
     unseen: Vec<String>,
+    /// Ask at most this many pictures of each task, evenly spread over its classes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    at_most: Option<u32>,
     /// As JSON: an object for one task, a list for several.
     #[arg(long)]
     json: bool,
@@ -98,6 +101,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     }
     if let Some(name) = &arguments.stream {
         sets = stream_sets(&learner, name, catalog)?;
+    }
+    if let Some(most) = arguments.at_most {
+        sets.iter_mut().for_each(|(_, set)| *set = set.thinned(most as usize));
     }
     let mut results = Vec::new();
     let waiting = spinner("asking".into());
