@@ -5,8 +5,8 @@
 //! learned, its validation images show what is usual for its head and for each layer before it. Their *profiles*, the
 //! logarithms of the head's structural loss and of each layer's (that of its modules, weighted as they were), are
 //! described by a normal distribution with all covariances, in the head's own view: behind the modules that were there
-//! when it was learned, so that it holds for ever. Heads then compare how likely a profile is ([`HeadChoice::Familiarity`]),
-//! and an image that is unlikely for all of them is new ([`crate::novelty`]).
+//! when it was learned, so that it holds for ever. How likely a profile is for its task then counts beside a head's loss
+//! ([`HeadChoice::Familiarity`]), and an image that is unlikely for all of them is new ([`crate::novelty`]).
 //!
 //! [`HeadChoice::Familiarity`]: crate::prediction::HeadChoice::Familiarity
 

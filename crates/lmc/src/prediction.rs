@@ -38,8 +38,8 @@ pub enum Routing {
 pub enum HeadChoice {
     /// Their structural losses behind all modules: the paper's.
     StructuralLoss,
-    /// How likely what they and the layers before them say is for their task ([`crate::familiarity`]). Structural losses
-    /// while a head has no such distribution.
+    /// The same, times how likely what they and the layers before them say is for their task
+    /// ([`crate::familiarity`]). Structural losses alone while a head has no such distribution.
     Familiarity,
 }
 
@@ -361,12 +361,19 @@ impl Look<'_> {
         Ok(self.profiles[head].get_or_init(|| profiles))
     }
 
-    /// How surprising each image is to each head, `[head][image]`; `None` unless all heads can tell.
+    /// How surprising each image is to each head, `[head][image]`; `None` unless all heads can tell. Minus the logarithm of
+    /// a product: the likelihood of the profile in the head's own view, and the head's structural loss behind all modules
+    /// to the power of -1/τ, the weight that the paper gives to modules.
     fn surprises(&self) -> Result<Option<Vec<Vec<f64>>>> {
         let mut surprises = Vec::with_capacity(self.predictor.heads.len());
         for (head, found) in self.predictor.heads.iter().enumerate() {
             let Some(task) = &found.familiar else { return Ok(None) };
-            surprises.push(self.profiles(head)?.iter().map(|profile| task.surprise(profile)).collect());
+            let profiles = self.profiles(head)?.iter().zip(&self.losses[head]);
+            let temperature = self.predictor.composition.temperature;
+            let surprise = |(profile, loss): (&Vec<f64>, &f64)| {
+                task.surprise(profile) + loss.max(f64::MIN_POSITIVE).ln() / temperature
+            };
+            surprises.push(profiles.map(surprise).collect());
         }
         Ok(Some(surprises))
     }
