@@ -130,9 +130,9 @@ fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec
     let mut factor: Vec<Vec<f64>> = Vec::with_capacity(size);
     for row in 0..size {
         let mut line: Vec<f64> = Vec::with_capacity(row + 1);
-        for column in 0..row {
-            let known: f64 = line.iter().zip(&factor[column]).map(|(a, b)| a * b).sum();
-            line.push((matrix(row, column) - known) / factor[column][column]);
+        for (column, above) in factor.iter().enumerate() {
+            let known: f64 = line.iter().zip(above).map(|(a, b)| a * b).sum();
+            line.push((matrix(row, column) - known) / above[column]);
         }
         let left = matrix(row, row) - line.iter().map(|number| number * number).sum::<f64>();
         if !(left.is_finite() && left > 0.0) {
