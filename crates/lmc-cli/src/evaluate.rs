@@ -84,6 +84,9 @@ struct Confusion {
     single: serde_json::Map<String, serde_json::Value>,
 }
 
+/// Images of a set that are asked whether they are new, at most.
+const ASKED_FOR_NOVELTY: usize = 1000;
+
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     arguments.threads.apply()?;
@@ -106,13 +109,19 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         sets.iter_mut().for_each(|(_, set)| *set = set.thinned(most as usize));
     }
     let mut results = Vec::new();
+    let mut strangers = Vec::new();
+    for source in &arguments.unseen {
+        let task = read("unseen", source, 0.0, &learner, catalog)?;
+        let set = if task.test.is_empty() { task.train } else { task.test };
+        strangers.push((source, set.thinned(ASKED_FOR_NOVELTY)));
+    }
     let waiting = spinner("asking".into());
     for (asked, (head, set)) in asked(&learner, &sets)?.into_iter().zip(&sets) {
         results.push(Evaluated {
             task: learner.network.heads[*head].task.clone(),
             images: asked.single.images,
             accuracy: asked.ways,
-            novel: learner.novel_share(&set.thinned(1000))?,
+            novel: learner.novel_share(&set.thinned(ASKED_FOR_NOVELTY))?,
             confusion: Confusion {
                 task_batches: by_task(&learner, &asked.batches),
                 single: by_task(&learner, &asked.single),
@@ -120,9 +129,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         });
     }
     let mut unseen = Vec::new();
-    for source in &arguments.unseen {
-        let task = read("unseen", source, 0.0, &learner, catalog)?;
-        let set = if task.test.is_empty() { task.train } else { task.test }.thinned(1000);
+    for (source, set) in strangers {
         unseen.push(Unseen { unseen: source.clone(), images: set.len(), novel: learner.novel_share(&set)? });
     }
     waiting.finish_and_clear();

@@ -103,7 +103,7 @@ pub fn ask_mixed(network: &Predictor, sets: &[&TaskSet], size: usize, seed: &See
     for places in order.chunks(size.max(1)) {
         let batch = mixed_batch(sets, places);
         let input = images(&batch, network.device());
-        let predictions = network.predict(&input, Company::Batch, HeadSelection::Sample)?;
+        let predictions = network.look(&input, Company::Batch)?.answer(HeadSelection::Sample)?;
         for (image, (set, _)) in places.iter().enumerate() {
             told[*set].add_one(&predictions, image, batch.labels[image]);
         }

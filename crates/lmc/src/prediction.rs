@@ -280,10 +280,14 @@ impl Predictor {
 
     /// Looks at a batch behind all modules; heads can then be chosen in several ways.
     pub fn look(&self, images: &Tensor<4>, company: Company) -> Result<Look<'_>> {
+        let first = match self.view(0)?.first().and_then(|layer| layer.learned.as_ref()) {
+            Some(modules) => Some(modules.respond(images, Known::default(), false)?),
+            None => None,
+        };
         let seen = vec![OnceCell::new(); self.views.len()];
         let profiles = vec![OnceCell::new(); self.heads.len()];
-        let mut look =
-            Look { predictor: self, images: images.clone(), company, losses: Vec::new(), seen, profiles };
+        let (images, losses) = (images.clone(), Vec::new());
+        let mut look = Look { predictor: self, images, company, first, losses, seen, profiles };
         let all = look.seen(0)?;
         look.losses = (0..self.heads.len()).map(|head| self.losses(head, &all)).collect();
         Ok(look)
@@ -326,6 +330,8 @@ pub struct Look<'a> {
     predictor: &'a Predictor,
     images: Tensor<4>,
     company: Company,
+    /// Outputs and losses of all learned modules of the first layer, which sees the same in every view.
+    first: Option<(Tensor<5>, Tensor<2>)>,
     /// `[head][image]`, behind all modules.
     losses: Vec<Vec<f64>>,
     /// By view, as far as it was needed.
@@ -339,8 +345,24 @@ impl Look<'_> {
         if let Some(seen) = self.seen[view].get() {
             return Ok(seen.clone());
         }
-        let seen = self.predictor.pass(view, self.images.clone(), Known::default(), self.company)?;
+        let seen = self.predictor.pass(view, self.images.clone(), self.known(view), self.company)?;
         Ok(self.seen[view].get_or_init(|| Rc::new(seen)).clone())
+    }
+
+    /// What the learned modules of a view's first layer said.
+    fn known(&self, view: usize) -> Known {
+        let range = self.predictor.views[view].ranges.first();
+        let (Some((outputs, losses)), Some(range)) = (&self.first, range) else { return Known::default() };
+        let modules = losses.dims()[0];
+        let (start, end) = (range.start.min(modules), range.end.min(modules));
+        if start == end {
+            return Known::default();
+        }
+        let count = end - start;
+        Known {
+            outputs: Some(outputs.clone().narrow(0, start, count)),
+            losses: Some(losses.clone().narrow(0, start, count)),
+        }
     }
 
     /// What a head and the layers of its own view say, image by image.
