@@ -1,0 +1,163 @@
+//! The methods by name. A new one is a file with a configuration and a method, and a line here.
+
+use burn::tensor::Device;
+use lmc::network::NetworkConfig;
+use lmc::{Error, LearnerConfig, Result};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::ewc::EwcConfig;
+use crate::experts::ExpertsConfig;
+use crate::features::FeaturesConfig;
+use crate::finetune::FinetuneConfig;
+use crate::lwf::LwfConfig;
+use crate::method::Method;
+use crate::replay::ReplayConfig;
+use crate::trunk::width_of_modules;
+
+/// The settings of a method.
+pub trait MethodConfig: Serialize + for<'de> Deserialize<'de> + Sized {
+    /// What they make.
+    type Method: Method + 'static;
+
+    /// Settings for a variant (the method's name) as on this stream of the paper; on any other the general ones.
+    fn preset(name: &str, stream: &str) -> Result<Self>;
+
+    /// Complains about values outside their range.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// A method that knows nothing.
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Self::Method>;
+}
+
+/// How wide the one network of a method is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Width {
+    /// As `network.width` says.
+    #[default]
+    Network,
+    /// With as many parameters as this many modules. Paper: "24 modules".
+    Modules(usize),
+    /// So many channels. Released: 384, on S_pl 320.
+    Channels(usize),
+}
+
+impl Width {
+    /// The network in this width.
+    pub fn apply(self, network: &NetworkConfig) -> NetworkConfig {
+        let width = match self {
+            Self::Network => network.width,
+            Self::Modules(modules) => width_of_modules(network, modules),
+            Self::Channels(channels) => channels,
+        };
+        NetworkConfig { width, ..network.clone() }
+    }
+}
+
+/// A method that can be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name in experiments.
+    pub name: &'static str,
+    /// Its name in tables, as in the paper.
+    pub title: &'static str,
+    /// Whether it is asked without the task.
+    pub agnostic: bool,
+    resolve: fn(&str, &str, Table) -> std::result::Result<Table, String>,
+    init: fn(&Table, &NetworkConfig, u64, &Device) -> Result<Box<dyn Method>>,
+}
+
+/// One that is told the task at test.
+fn told<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
+    Entry { agnostic: false, ..agnostic::<C>(name, title) }
+}
+
+/// One that is not.
+fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
+    Entry {
+        name,
+        title,
+        agnostic: true,
+        resolve: |name, stream, changes| {
+            let mut table = Table::try_from(C::preset(name, stream).map_err(|error| error.to_string())?)
+                .map_err(|error| error.to_string())?;
+            overlay(&mut table, changes);
+            let config: C = table.try_into().map_err(|error| format!("[learner]: {}", message(&error)))?;
+            config.check().map_err(|error| error.to_string())?;
+            Table::try_from(config).map_err(|error| error.to_string())
+        },
+        init: |table, network, seed, device| {
+            let config: C = table
+                .clone()
+                .try_into()
+                .map_err(|error| Error::setting("learner", message(&error), "correct the experiment"))?;
+            Ok(Box::new(config.init(network, seed, device)?))
+        },
+    }
+}
+
+fn message(error: &toml::de::Error) -> String {
+    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `base` with the values of `changes` instead of its own.
+pub fn overlay(base: &mut Table, changes: Table) {
+    for (key, value) in changes {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(value)) => overlay(below, value),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// All methods, in the order of the paper's table 1; those that it lacks at the end.
+pub fn methods() -> Vec<Entry> {
+    vec![
+        told::<FinetuneConfig>("finetune", "Finetune"),
+        told::<FinetuneConfig>("finetune_l", "Finetune-L"),
+        told::<ExpertsConfig>("experts", "Experts"),
+        told::<EwcConfig>("ewc", "EWC"),
+        told::<EwcConfig>("online_ewc", "O-EWC"),
+        told::<ReplayConfig>("er", "ER"),
+        agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
+        told::<LearnerConfig>("lmc_not_a", "LMC(¬A)"),
+        agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
+        agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
+        told::<LwfConfig>("lwf", "LwF"),
+        agnostic::<FeaturesConfig>("ncm", "NCM"),
+        agnostic::<FeaturesConfig>("slda", "SLDA"),
+    ]
+}
+
+/// A method by name; an unknown one lists the nearest names.
+pub fn find(name: &str) -> Result<Entry> {
+    let all = methods();
+    all.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|entry| entry.name).collect();
+        let cure = format!("the methods are {}", names.join(", "));
+        lmc_streams::Error::unknown("method", name, names.iter().copied(), cure).into()
+    })
+}
+
+impl Entry {
+    /// The settings for a stream with `changes`, everything resolved.
+    pub fn resolve(&self, stream: &str, changes: Table) -> std::result::Result<Table, String> {
+        (self.resolve)(self.name, stream, changes)
+    }
+
+    /// A method with these settings, which [`Entry::resolve`] gave.
+    pub fn init(
+        &self,
+        settings: &Table,
+        network: &NetworkConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Box<dyn Method>> {
+        (self.init)(settings, network, seed, device)
+    }
+}
