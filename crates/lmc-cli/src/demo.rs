@@ -6,12 +6,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use lmc::adam::OptimiserConfig;
 use lmc::network::NetworkConfig;
-use lmc::{LearnerConfig, Material, presets};
+use lmc::{LearnerConfig, presets};
 use lmc_lab::report::{curve, page::Page, selection};
-use lmc_lab::{Experiment, Method, Metrics, Run};
-use lmc_methods::finetune::FinetuneConfig;
+use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
 
 use crate::interrupt;
@@ -102,7 +100,13 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         interrupt::asked()
     })?;
     progress.say("The same stream by plain fine-tuning, one network for all.");
-    let rival = finetune(&stream, &experiment)?;
+    let rival = rival(&experiment)?;
+    let job = Run { experiment: &rival, directory: &out.join("finetune"), ..job };
+    let rival = lmc_lab::run(&job, &mut |notice| {
+        progress.follow(&notice);
+        interrupt::asked()
+    })?
+    .matrix;
     let report = out.join("report.html");
     replace_file(&report, page(&stream, &metrics, &rival, out).as_bytes())?;
     show(&metrics, &rival)?;
@@ -112,11 +116,13 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
 
 /// A demo that is over is shown again from the beginning; one that was stopped goes on.
 fn clear_finished(out: &Path) -> Result<()> {
-    if out.join("metrics.json").exists() && !out.join("checkpoint.safetensors").exists() {
-        for name in ["config.toml", "metrics.json", "events.jsonl"] {
-            let path = out.join(name);
-            if path.exists() {
-                fs::remove_file(&path).map_err(lmc_streams::Error::io("remove", &path))?;
+    for directory in [out.to_owned(), out.join("finetune")] {
+        if directory.join("metrics.json").exists() && !directory.join("checkpoint.safetensors").exists() {
+            for name in ["config.toml", "metrics.json", "events.jsonl"] {
+                let path = directory.join(name);
+                if path.exists() {
+                    fs::remove_file(&path).map_err(lmc_streams::Error::io("remove", &path))?;
+                }
             }
         }
     }
@@ -131,42 +137,24 @@ fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
         stream: stream.display().to_string(),
         variant: "auto".into(),
         stream_seed: None,
-        method: Method::LmcA,
+        method: "lmc_a".into(),
         preset: "own".into(),
         seed: 1,
         checkpoint_epochs: 5,
         network: NetworkConfig { width: 32, ..NetworkConfig::default() },
-        learner,
+        learner: toml::Table::try_from(learner)?,
     })
 }
 
-/// `[after][task]` of fine-tuning, with the task given.
-fn finetune(stream: &Stream, experiment: &Experiment) -> Result<Vec<Vec<f64>>> {
-    let config = FinetuneConfig {
-        network: experiment.network.clone(),
-        optimiser: OptimiserConfig::default(),
-        batch: experiment.learner.batch,
-        epochs: experiment.learner.epochs,
-        seed: experiment.seed,
-    };
-    let mut rival = config.init(&device())?;
-    let waiting = spinner(String::new());
-    let mut matrix = Vec::new();
-    for (number, task) in stream.tasks.iter().enumerate() {
-        let material =
-            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
-        rival.learn(material, &mut |epoch| {
-            waiting.set_message(format!("fine-tuning on '{}', epoch {}", task.name, epoch + 1));
-        })?;
-        let row: lmc::Result<Vec<f64>> = stream.tasks[..=number]
-            .iter()
-            .enumerate()
-            .map(|(head, task)| rival.accuracy(head, &task.test))
-            .collect();
-        matrix.push(row?);
-    }
-    waiting.finish_and_clear();
-    Ok(matrix)
+/// The same by fine-tuning, on images that are not normalised either.
+fn rival(lmc: &Experiment) -> Result<Experiment> {
+    let epochs = lmc.learner.get("epochs").cloned().unwrap_or(100.into());
+    let training = toml::Table::from_iter([("epochs".into(), epochs), ("normalise".into(), false.into())]);
+    let changes = toml::Table::from_iter([("training".into(), training.into())]);
+    let learner = lmc_methods::find("finetune")?
+        .resolve("own", changes)
+        .map_err(|problem| lmc::Error::setting("demo", problem, "report this as a bug of lmc"))?;
+    Ok(Experiment { method: "finetune".into(), learner, ..lmc.clone() })
 }
 
 /// One row per task, and the mean.
@@ -175,7 +163,7 @@ fn rows(metrics: &Metrics, rival: &[Vec<f64>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut sums = [0.0; 6];
     for (number, task) in metrics.tasks.iter().enumerate() {
-        let (after, end) = (task.after.task_batches, task.end.task_batches);
+        let (after, end) = (task.after.headline(true), task.end.headline(true));
         let (rival_after, rival_end) = (rival[number][number], last[number]);
         let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
         rows.push(vec![
@@ -216,7 +204,7 @@ const TITLES: [&str; 8] = [
 fn show(metrics: &Metrics, rival: &[Vec<f64>]) -> Result<()> {
     print("")?;
     print(&table(&TITLES, &TITLES[2..], rows(metrics, rival)))?;
-    let single = metrics.summary(|ways| ways.single).accuracy;
+    let single = metrics.summary(|ways| ways.single).map_or(0.0, |summary| summary.accuracy);
     print(&format!(
         "Test accuracy. LMC is never told the task; fine-tuning is. Asked image by image LMC has {} on average.",
         percent(single)

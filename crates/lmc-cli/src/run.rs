@@ -76,6 +76,7 @@ fn name(path: &std::path::Path) -> String {
 
 fn report(metrics: &Metrics) -> Result<()> {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let asked = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let mut rows: Vec<Vec<String>> = metrics
         .tasks
         .iter()
@@ -84,22 +85,22 @@ fn report(metrics: &Metrics) -> Result<()> {
             vec![
                 task.task.clone(),
                 modules.join(" "),
-                percent(task.after.task_batches),
-                percent(task.end.task_batches),
+                percent(task.after.headline(metrics.agnostic)),
+                percent(task.end.headline(metrics.agnostic)),
                 percent(task.end.task_given),
-                percent(task.end.mixed),
-                percent(task.end.single),
-                percent(task.own_head.task_batches),
+                asked(task.end.mixed),
+                asked(task.end.single),
+                if metrics.agnostic { percent(task.own_head.task_batches) } else { "-".into() },
             ]
         })
         .collect();
-    let mean = |way: fn(&Ways) -> f64| percent(metrics.summary(way).accuracy);
+    let mean = |way: fn(&Ways) -> Option<f64>| asked(metrics.summary(way).map(|summary| summary.accuracy));
     rows.push(vec![
         "mean (A)".into(),
         metrics.modules().to_string(),
         String::new(),
-        mean(|ways| ways.task_batches),
-        mean(|ways| ways.task_given),
+        percent(metrics.headline().accuracy),
+        mean(|ways| Some(ways.task_given)),
         mean(|ways| ways.mixed),
         mean(|ways| ways.single),
         String::new(),
@@ -107,9 +108,9 @@ fn report(metrics: &Metrics) -> Result<()> {
     let titles =
         ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
     print(&table(&titles, &titles[2..], rows))?;
-    let forgetting = metrics.summary(|ways| ways.task_batches).forgetting;
+    let told = if metrics.agnostic { "without the task's ID" } else { "with the task's ID" };
     print(&format!(
-        "F {:+.1}; accuracies in %, in test batches of one task unless the title says otherwise",
-        100.0 * forgetting
+        "F {:+.1}; accuracies in %, {told}, in test batches of one task unless the title says otherwise",
+        100.0 * metrics.headline().forgetting
     ))
 }

@@ -3,24 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use lmc::composition::Selection;
 use lmc::network::NetworkConfig;
-use lmc::{LearnerConfig, Result, presets};
+use lmc::{Result, presets};
+use lmc_methods::registry::overlay;
 use lmc_streams::{Error, StreamRequest, Variant};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-
-/// Which LMC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// LMC(A): no task ID at test.
-    LmcA,
-    /// LMC(¬A): the task ID chooses the head at test. Learning is the same as for LMC(A).
-    LmcNotA,
-    /// LMC(A,H): one module per layer and sample.
-    LmcAHard,
-}
 
 /// An experiment with everything resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,8 +21,8 @@ pub struct Experiment {
     /// Seed of the stream's draws; by default the paper's own stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_seed: Option<u64>,
-    /// The method.
-    pub method: Method,
+    /// The method, by its name in [`lmc_methods::registry`].
+    pub method: String,
     /// The preset that `learner` started from.
     pub preset: String,
     /// Root seed of the method.
@@ -43,8 +31,8 @@ pub struct Experiment {
     pub checkpoint_epochs: usize,
     /// Sizes of the network.
     pub network: NetworkConfig,
-    /// The method's hyperparameters.
-    pub learner: LearnerConfig,
+    /// The method's hyperparameters; which there are depends on the method.
+    pub learner: Table,
 }
 
 /// An experiment as it is written: all but the stream may be left out.
@@ -57,7 +45,7 @@ struct Written {
     #[serde(default)]
     stream_seed: Option<u64>,
     #[serde(default)]
-    method: Option<Method>,
+    method: Option<String>,
     #[serde(default)]
     preset: Option<String>,
     #[serde(default)]
@@ -112,13 +100,10 @@ impl Written {
             None if presets::PRESETS.iter().any(|(name, _)| *name == self.stream) => self.stream.clone(),
             None => "own".to_owned(),
         };
-        let method = self.method.unwrap_or(Method::LmcA);
-        let mut preset = presets::preset(&preset_name).map_err(|error| error.to_string())?;
-        if method == Method::LmcAHard {
-            preset.composition.selection = Selection::Hard;
-        }
-        let learner: LearnerConfig = merged(&preset, self.learner, "learner")?;
-        learner.check().map_err(|error| error.to_string())?;
+        presets::preset(&preset_name).map_err(|error| error.to_string())?;
+        let method = self.method.unwrap_or_else(|| "lmc_a".into());
+        let entry = lmc_methods::find(&method).map_err(|error| error.to_string())?;
+        let learner = entry.resolve(&preset_name, self.learner)?;
         let network: NetworkConfig = merged(&NetworkConfig::default(), self.network, "network")?;
         network.check().map_err(|error| error.to_string())?;
         Ok(Experiment {
@@ -143,17 +128,6 @@ where
     let mut table = Table::try_from(base).map_err(|error| error.to_string())?;
     overlay(&mut table, changes);
     table.try_into().map_err(|error: toml::de::Error| format!("[{name}]: {}", error.message()))
-}
-
-fn overlay(base: &mut Table, changes: Table) {
-    for (key, value) in changes {
-        match (base.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(value)) => overlay(below, value),
-            (_, value) => {
-                base.insert(key, value);
-            }
-        }
-    }
 }
 
 /// Applies `a.b=c`.

@@ -9,7 +9,8 @@ mod experiment;
 mod metrics;
 pub mod report;
 mod run;
+mod testing;
 
-pub use experiment::{Experiment, Method};
-pub use metrics::{Metrics, TaskMetrics, Ways};
+pub use experiment::Experiment;
+pub use metrics::{Cost, Metrics, TaskMetrics, Ways};
 pub use run::{Notice, Run, run};
