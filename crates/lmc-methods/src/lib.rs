@@ -12,6 +12,8 @@
 //! | [`experts`] | a network per task |
 //! | [`ewc`] | EWC, as released, online |
 //! | [`replay`] | ER, ER(A,S) |
+//! | [`hat`] | hard attention to the task |
+//! | [`mntdp`] | MNTDP, MNTDP(A) |
 //! | [`lmc_method`] | LMC(¬A), LMC(A), LMC(A,H) |
 //! | [`lwf`] | learning without forgetting |
 //! | [`features`] | nearest class mean, streaming LDA |
@@ -20,9 +22,11 @@ pub mod ewc;
 pub mod experts;
 pub mod features;
 pub mod finetune;
+pub mod hat;
 pub mod lmc_method;
 pub mod lwf;
 pub mod method;
+pub mod mntdp;
 pub mod monolith;
 pub mod registry;
 pub mod replay;

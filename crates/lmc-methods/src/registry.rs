@@ -10,8 +10,10 @@ use crate::ewc::EwcConfig;
 use crate::experts::ExpertsConfig;
 use crate::features::FeaturesConfig;
 use crate::finetune::FinetuneConfig;
+use crate::hat::HatConfig;
 use crate::lwf::LwfConfig;
 use crate::method::Method;
+use crate::mntdp::MntdpConfig;
 use crate::replay::ReplayConfig;
 use crate::trunk::width_of_modules;
 
@@ -125,6 +127,9 @@ pub fn methods() -> Vec<Entry> {
         told::<EwcConfig>("online_ewc", "O-EWC"),
         told::<ReplayConfig>("er", "ER"),
         agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
+        told::<HatConfig>("hat", "HAT"),
+        told::<MntdpConfig>("mntdp", "MNTDP"),
+        agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
         told::<LearnerConfig>("lmc_not_a", "LMC(¬A)"),
         agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
         agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
