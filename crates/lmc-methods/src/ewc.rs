@@ -150,12 +150,12 @@ impl Ewc {
         let mut sums: Vec<Vec<f64>> =
             plain(&trunk).iter().map(|plain| vec![0.0; plain.values.len()]).collect();
         for batch in config.init(&set)? {
-            let logits = head.logits(evaluated(&trunk, self.network.images(&batch))); // [1, class]
-            let probabilities = values(&softmax(logits.clone(), 1));
-            let logarithms = log_softmax(logits, 1);
+            let input = self.network.images(&batch);
+            let probabilities = values(&softmax(head.logits(evaluated(&trunk, input.clone())).detach(), 1));
             for (class, &probability) in probabilities.iter().enumerate() {
-                let one = logarithms.clone().slice([0..1, class..class + 1]).reshape([1]);
-                let mut gradients = one.backward();
+                // A graph can be walked back once.
+                let logarithms = log_softmax(head.logits(evaluated(&trunk, input.clone())), 1); // [1, class]
+                let mut gradients = logarithms.slice([0..1, class..class + 1]).reshape([1]).backward();
                 trunk.walk(
                     "",
                     &mut Squares { gradients: &mut gradients, sums: &mut sums, probability, at: 0 },

@@ -14,6 +14,7 @@
 //! | [`replay`] | ER, ER(A,S) |
 //! | [`hat`] | hard attention to the task |
 //! | [`mntdp`] | MNTDP, MNTDP(A) |
+//! | [`soft_gating`] | SG-F, SG-F(A) |
 //! | [`lmc_method`] | LMC(¬A), LMC(A), LMC(A,H) |
 //! | [`lwf`] | learning without forgetting |
 //! | [`features`] | nearest class mean, streaming LDA |
@@ -30,6 +31,7 @@ pub mod mntdp;
 pub mod monolith;
 pub mod registry;
 pub mod replay;
+pub mod soft_gating;
 pub mod training;
 pub mod trunk;
 

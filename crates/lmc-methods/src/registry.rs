@@ -15,6 +15,7 @@ use crate::lwf::LwfConfig;
 use crate::method::Method;
 use crate::mntdp::MntdpConfig;
 use crate::replay::ReplayConfig;
+use crate::soft_gating::SoftGatingConfig;
 use crate::trunk::width_of_modules;
 
 /// The settings of a method.
@@ -130,6 +131,8 @@ pub fn methods() -> Vec<Entry> {
         told::<HatConfig>("hat", "HAT"),
         told::<MntdpConfig>("mntdp", "MNTDP"),
         agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
+        told::<SoftGatingConfig>("sg_f", "SG-F"),
+        told::<SoftGatingConfig>("sg_f_a", "SG-F(A)"),
         told::<LearnerConfig>("lmc_not_a", "LMC(¬A)"),
         agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
         agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
