@@ -186,7 +186,7 @@ fn ewc_is_finetuning_without_strength_and_holds_with_much() {
     let free = distance(1e-12, Anchors::PerTask);
     for anchors in [Anchors::PerTask, Anchors::Latest, Anchors::RunningMean] {
         let held = distance(1e6, anchors);
-        assert!(held < 0.05 * free, "{anchors:?}: {held} against {free}");
+        assert!(held < 0.25 * free, "{anchors:?}: {held} against {free}");
     }
 }
 
