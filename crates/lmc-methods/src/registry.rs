@@ -69,9 +69,14 @@ pub struct Entry {
     pub title: &'static str,
     /// Whether it is asked without the task.
     pub agnostic: bool,
-    resolve: fn(&str, &str, Table) -> std::result::Result<Table, String>,
-    init: fn(&Table, &NetworkConfig, u64, &Device) -> Result<Box<dyn Method>>,
+    resolve: Resolve,
+    init: Init,
 }
+
+/// Settings from name, stream and changes.
+type Resolve = fn(&str, &str, Table) -> std::result::Result<Table, String>;
+/// A method from settings, sizes, seed and device.
+type Init = fn(&Table, &NetworkConfig, u64, &Device) -> Result<Box<dyn Method>>;
 
 /// One that is told the task at test.
 fn told<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
