@@ -9,6 +9,7 @@ use clap::Args;
 use lmc::network::NetworkConfig;
 use lmc::{LearnerConfig, presets};
 use lmc_lab::report::{curve, page::Page, selection};
+use lmc_lab::run_directory::RunDirectory;
 use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
 
@@ -26,6 +27,9 @@ pub struct Arguments {
     /// Epochs per task; fewer are quicker and worse.
     #[arg(long, default_value_t = 30)]
     epochs: usize,
+    /// Delete what an earlier demo left in the folder, and start anew.
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     threads: Threads,
 }
@@ -84,7 +88,6 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let started = Instant::now();
     let out = &arguments.out;
     fs::create_dir_all(out).map_err(lmc_streams::Error::io("create", out))?;
-    clear_finished(out)?;
     let file = out.join("stream.toml");
     replace_file(&file, STREAM.as_bytes())?;
     let experiment = experiment(&file, arguments.epochs)?;
@@ -94,14 +97,25 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     interrupt::listen()?;
     let mut progress = Progress::new(false);
     progress.say("LMC learns six tasks; every module that is added stays as it is for ever.");
-    let job = Run { experiment: &experiment, stream: &stream, directory: out, device: &device() };
+    // A demo that is over is shown again from the beginning; one that was stopped goes on.
+    let fresh = |directory: &Path| RunDirectory::new(directory).is_finished();
+    let finetune = out.join("finetune");
+    let again = arguments.fresh || fresh(out);
+    let job = Run {
+        experiment: &experiment,
+        stream: &stream,
+        directory: out,
+        fresh: again,
+        tensorboard: false,
+        device: &device(),
+    };
     let metrics = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
         interrupt::asked()
     })?;
     progress.say("The same stream by plain fine-tuning, one network for all.");
     let rival = rival(&experiment)?;
-    let job = Run { experiment: &rival, directory: &out.join("finetune"), ..job };
+    let job = Run { experiment: &rival, directory: &finetune, fresh: again || fresh(&finetune), ..job };
     let rival = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
         interrupt::asked()
@@ -112,21 +126,6 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     show(&metrics, &rival)?;
     print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
     print(&format!("Next: {}", next(out)))
-}
-
-/// A demo that is over is shown again from the beginning; one that was stopped goes on.
-fn clear_finished(out: &Path) -> Result<()> {
-    for directory in [out.to_owned(), out.join("finetune")] {
-        if directory.join("metrics.json").exists() && !directory.join("checkpoint.safetensors").exists() {
-            for name in ["config.toml", "metrics.json", "events.jsonl"] {
-                let path = directory.join(name);
-                if path.exists() {
-                    fs::remove_file(&path).map_err(lmc_streams::Error::io("remove", &path))?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {

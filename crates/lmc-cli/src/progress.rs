@@ -105,7 +105,10 @@ impl Progress {
                     listed(modules)
                 ));
             }
-            Event::ProjectionStarted { .. } | Event::ProjectionEnded { .. } | Event::Checkpointed { .. } => {}
+            Event::StreamStarted { .. }
+            | Event::ProjectionStarted { .. }
+            | Event::ProjectionEnded { .. }
+            | Event::Checkpointed { .. } => {}
         }
     }
 

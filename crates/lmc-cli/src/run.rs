@@ -17,6 +17,7 @@ use crate::threads::Threads;
 #[command(after_help = "Examples:
   lmc run experiments/ctrl/lmc_a/s_minus.toml                            the paper's S- by LMC(A)
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set learner.epochs=10    shorter
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a rival, with its own settings
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed, a directory of its own")]
 pub struct Arguments {
     /// The experiment, a .toml file.
@@ -27,6 +28,15 @@ pub struct Arguments {
     /// The run directory; by default runs/NAME-HASH, where the hash is that of the configuration.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Delete what an earlier run left in the run directory, and start anew.
+    #[arg(long)]
+    fresh: bool,
+    /// Write event files for TensorBoard into the run directory too.
+    #[arg(long)]
+    tensorboard: bool,
+    /// Save and stop when standard input ends: for programs that start runs.
+    #[arg(long, hide = true)]
+    stop_at_end_of_input: bool,
     /// The metrics as JSON.
     #[arg(long)]
     json: bool,
@@ -46,6 +56,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let stream = catalog.stream(&experiment.request()?)?;
     waiting.finish_and_clear();
     interrupt::listen()?;
+    if arguments.stop_at_end_of_input {
+        interrupt::listen_to_input();
+    }
     let mut progress = Progress::new(false);
     for substitution in &stream.substitutions {
         progress.say(&format!("note: {substitution}"));
@@ -55,6 +68,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         experiment: &experiment,
         stream: &stream,
         directory: &directory,
+        fresh: arguments.fresh,
+        tensorboard: arguments.tensorboard,
         device: &crate::threads::device(),
     };
     let metrics = lmc_lab::run(&job, &mut |notice| {
@@ -68,7 +83,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
 }
 
 /// `lmc_a-s_minus` for `experiments/ctrl/lmc_a/s_minus.toml`.
-fn name(path: &std::path::Path) -> String {
+pub fn name(path: &std::path::Path) -> String {
     let part = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let folder = part(path.parent().and_then(std::path::Path::file_name));
     [folder, part(path.file_stem())].into_iter().flatten().collect::<Vec<_>>().join("-")

@@ -10,6 +10,10 @@ use lmc_streams::{Error, StreamRequest, Variant};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+const CURE: &str = "correct the experiment";
+/// How a change is written.
+const HOW: &str = "write it as learner.epochs=10";
+
 /// An experiment with everything resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,14 +66,18 @@ impl Experiment {
     /// Reads a file; `changes` are `a.b=c`, as on the command line.
     pub fn read(path: &Path, changes: &[String]) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
-        let bad = |problem: String| Error::bad(path, problem, "correct the experiment");
-        let mut table: Table = toml::from_str(&text).map_err(|error| bad(one_line(&error.to_string())))?;
+        let bad = |error: toml::de::Error| Error::bad(path, one_line(&error.to_string()), CURE);
+        Self::from_table(toml::from_str(&text).map_err(bad)?, path, changes)
+    }
+
+    /// An experiment that stands in the file `path`.
+    pub fn from_table(mut table: Table, path: &Path, changes: &[String]) -> Result<Self> {
+        let bad = |problem: &str| Error::bad(path, one_line(problem), CURE);
         for change in changes {
-            set(&mut table, change)?;
+            change_by(&mut table, change)?;
         }
-        let written: Written =
-            table.try_into().map_err(|error: toml::de::Error| bad(one_line(error.message())))?;
-        written.resolve().map_err(|error| bad(one_line(&error)).into())
+        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(error.message()))?;
+        written.resolve().map_err(|error| bad(&error).into())
     }
 
     /// What the catalogue is asked for.
@@ -131,15 +139,20 @@ where
 }
 
 /// Applies `a.b=c`.
-fn set(table: &mut Table, change: &str) -> Result<()> {
-    let fail =
-        |problem: &str| Error::setting(format!("--set {change}"), problem, "write it as learner.epochs=10");
+fn change_by(table: &mut Table, change: &str) -> Result<()> {
+    let fail = |problem: &str| Error::setting(format!("--set {change}"), problem, HOW);
     let (path, value) = change.split_once('=').ok_or_else(|| fail("there is no '='"))?;
     // What is not a number, a boolean or a list is a text.
     let value = match toml::from_str::<Table>(&format!("value = {value}")) {
         Ok(mut parsed) => parsed.remove("value").ok_or_else(|| fail("there is no value"))?,
         Err(_) => Value::String(value.to_owned()),
     };
+    set(table, path, value)
+}
+
+/// Puts a value at `a.b`.
+pub fn set(table: &mut Table, path: &str, value: Value) -> Result<()> {
+    let fail = |problem: &str| Error::setting(path, problem, HOW);
     let mut keys: Vec<&str> = path.split('.').collect();
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| fail("there is no key"))?;
     let mut below = table;
@@ -151,6 +164,7 @@ fn set(table: &mut Table, change: &str) -> Result<()> {
     Ok(())
 }
 
-fn one_line(text: &str) -> String {
+/// A text without line ends.
+pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -3,13 +3,19 @@
 //! 1. [`Experiment`] is a TOML file: a stream, a method, a preset, a seed, and what is to differ from the preset.
 //! 2. [`run()`] learns the stream task by task and tests after each. The state is on disk after every epoch: a run that
 //!    was killed goes on where it was and ends with the same bits.
-//! 3. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
+//! 3. [`sweep`] is a grid of experiments, and [`pool`] runs them, each in a process of its own.
+//! 4. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
 
 mod experiment;
 mod metrics;
+pub mod pool;
 pub mod report;
 mod run;
+pub mod run_directory;
+pub mod sweep;
+mod tensorboard;
 mod testing;
+mod trackers;
 
 pub use experiment::Experiment;
 pub use metrics::{Cost, Metrics, TaskMetrics, Ways};

@@ -1,19 +1,9 @@
 //! A run: the stream is learned task by task into a directory, and goes on from there when it was interrupted.
 //!
-//! | file | what it holds |
-//! | --- | --- |
-//! | `config.toml` | the experiment with everything resolved |
-//! | `events.jsonl` | what happened, a line each |
-//! | `metrics.json` | what came out |
-//! | `cost.json` | seconds and memory |
-//! | `accuracy_matrix.csv` | accuracy of each task after each |
-//! | `module_weights.json` | mean weight of each module, by task and layer |
-//! | `model.safetensors` | the model |
-//! | `checkpoint.safetensors` | where to go on; gone when the run is over |
+//! What it writes is in [`crate::run_directory`].
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
@@ -22,12 +12,14 @@ use lmc::evaluation::Told;
 use lmc::events::Event;
 use lmc::{Error, Learned, Material, Result};
 use lmc_methods::{Hint, Method};
-use lmc_streams::{Normalisation, Seed, Stream, replace_file};
+use lmc_streams::{Normalisation, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::metrics::{Cost, Metrics, OwnHead, TaskMetrics, Ways};
+use crate::run_directory::{RunDirectory, damaged};
 use crate::testing::Test;
+use crate::trackers::Trackers;
 
 /// Where and what.
 #[derive(Debug)]
@@ -38,6 +30,10 @@ pub struct Run<'a> {
     pub stream: &'a Stream,
     /// The run directory.
     pub directory: &'a Path,
+    /// Whether to throw away what an earlier run left in the directory.
+    pub fresh: bool,
+    /// Whether to write event files for TensorBoard too.
+    pub tensorboard: bool,
     /// Where to compute.
     pub device: &'a Device,
 }
@@ -68,21 +64,26 @@ struct Progress {
 
 /// Learns the stream, or goes on with it, and gives what came out. `notice` may stop it after an epoch: true to stop.
 pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<Metrics> {
-    let Run { experiment, stream, directory, device } = *run;
-    let files = Files::new(directory);
-    fs::create_dir_all(directory).map_err(lmc_streams::Error::io("create", directory))?;
-    files.check_config(experiment)?;
+    let Run { experiment, stream, device, .. } = *run;
+    let files = RunDirectory::new(run.directory);
+    let _lock = files.lock()?;
+    if run.fresh {
+        files.clear()?;
+    }
+    files.claim(experiment)?;
     if let Some(metrics) = files.finished()? {
         return Ok(metrics);
+    }
+    if files.failed.exists() {
+        fs::remove_file(&files.failed).map_err(lmc_streams::Error::io("remove", &files.failed))?;
     }
     let entry = lmc_methods::find(&experiment.method)?;
     let mut method = entry.init(&experiment.learner, &experiment.network, experiment.seed, device)?;
     let mut progress = Progress::default();
     if files.checkpoint.exists() {
-        let (state, found) = State::load::<Progress>(&files.checkpoint)?;
-        method.restore(state).map_err(|error| {
-            Error::bad(&files.checkpoint, error.to_string(), "delete the run directory and run it again")
-        })?;
+        let (state, found) =
+            State::load::<Progress>(&files.checkpoint).map_err(|error| anew(&files, &error))?;
+        method.restore(state).map_err(|error| anew(&files, &error))?;
         progress = found;
     }
     progress.metrics.method.clone_from(&experiment.method);
@@ -92,17 +93,21 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     let normalisations: Vec<Option<Normalisation>> =
         stream.tasks.iter().map(|task| normalise.then(|| Normalisation::of(&task.train))).collect();
     let tests = Tests { experiment, stream, normalisations: &normalisations, device: device.clone().inner() };
-    let mut log = files.log(progress.events)?;
+    let mut trackers = Trackers::open(&files, progress.events, &progress.metrics, run.tensorboard)?;
+    if trackers.length() == 0 {
+        trackers.write(&Event::StreamStarted { tasks: stream.tasks.len() })?;
+    }
     for (number, task) in stream.tasks.iter().enumerate().skip(progress.metrics.tasks.len()) {
         let started = Instant::now();
-        let learned = learn(&mut *method, run, number, &files, &mut log, &mut progress, notice)?;
+        let learned = learn(&mut *method, run, number, &files, &mut trackers, &mut progress, notice)?;
         progress.cost.learning_seconds += started.elapsed().as_secs_f64();
         let started = Instant::now();
         tests.after(&*method, number, learned, &mut progress.metrics, &mut |asked| {
             notice(Notice::Testing { after: &task.name, task: asked });
         })?;
         progress.cost.testing_seconds += started.elapsed().as_secs_f64();
-        progress.events = log.length;
+        trackers.tested(&progress.metrics)?;
+        progress.events = trackers.length();
         method.state()?.save(&progress, &files.checkpoint)?;
         method.save_model(&files.model)?;
     }
@@ -117,6 +122,11 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     Ok(progress.metrics)
 }
 
+/// A checkpoint that cannot be gone on from.
+fn anew(files: &RunDirectory, problem: &Error) -> Error {
+    damaged(&files.checkpoint, format!("cannot go on from it ({problem})"))
+}
+
 /// Most memory that this process used so far.
 fn peak_mib() -> f64 {
     lmc_kernels::measure::peak_memory().map_or(0.0, |bytes| bytes as f64 / f64::from(1 << 20))
@@ -127,8 +137,8 @@ fn learn(
     method: &mut dyn Method,
     run: &Run<'_>,
     number: usize,
-    files: &Files,
-    log: &mut Log,
+    files: &RunDirectory,
+    trackers: &mut Trackers,
     progress: &mut Progress,
     notice: &mut dyn FnMut(Notice<'_>) -> bool,
 ) -> Result<Learned> {
@@ -142,17 +152,17 @@ fn learn(
     let (mut epoch, mut epochs) = method.progress().unwrap_or_default();
     let modules = method.capacity().modules;
     let event = Event::TaskStarted { task: task.name.clone(), number, epochs, epoch, modules };
-    log.write(&event)?;
+    trackers.write(&event)?;
     let mut stop = notice(Notice::Learning(&event));
     while epoch < epochs {
         let more = method.epoch(material, &mut |event| {
-            log.write(&event)?;
+            trackers.write(&event)?;
             stop |= notice(Notice::Learning(&event));
             Ok(())
         })?;
         (epoch, epochs) = method.progress().unwrap_or_default();
         if epoch.is_multiple_of(run.experiment.checkpoint_epochs) || !more || stop {
-            progress.events = log.length;
+            progress.events = trackers.length();
             progress.cost.learning_seconds = before + started.elapsed().as_secs_f64();
             progress.cost.peak_mib = progress.cost.peak_mib.max(peak_mib());
             method.state()?.save(progress, &files.checkpoint)?;
@@ -173,7 +183,7 @@ fn learn(
         val_accuracy: learned.val_accuracy,
         modules: learned.modules.clone(),
     };
-    log.write(&event)?;
+    trackers.write(&event)?;
     notice(Notice::Learning(&event));
     Ok(learned)
 }
@@ -299,137 +309,5 @@ fn ways(told: &[Told], mixed: Option<&Told>) -> Ways {
         task_batches: told.get(1).map(Told::accuracy),
         mixed: mixed.map(Told::accuracy),
         single: told.get(2).map(Told::accuracy),
-    }
-}
-
-/// The files of a run directory.
-struct Files {
-    config: PathBuf,
-    events: PathBuf,
-    metrics: PathBuf,
-    cost: PathBuf,
-    matrix: PathBuf,
-    weights: PathBuf,
-    model: PathBuf,
-    checkpoint: PathBuf,
-}
-
-impl Files {
-    fn new(directory: &Path) -> Self {
-        Self {
-            config: directory.join("config.toml"),
-            events: directory.join("events.jsonl"),
-            metrics: directory.join("metrics.json"),
-            cost: directory.join("cost.json"),
-            matrix: directory.join("accuracy_matrix.csv"),
-            weights: directory.join("module_weights.json"),
-            model: directory.join("model.safetensors"),
-            checkpoint: directory.join("checkpoint.safetensors"),
-        }
-    }
-
-    /// A directory belongs to one configuration.
-    fn check_config(&self, experiment: &Experiment) -> Result<()> {
-        let bad = |problem: String| Error::bad(&self.config, problem, "choose another run directory");
-        let text = toml::to_string_pretty(experiment).map_err(|error| bad(error.to_string()))?;
-        match fs::read_to_string(&self.config) {
-            Ok(before) if before == text => Ok(()),
-            Ok(_) => Err(bad("this run has another configuration".into())),
-            Err(_) => Ok(replace_file(&self.config, text.as_bytes())?),
-        }
-    }
-
-    /// The metrics of a run that is over.
-    fn finished(&self) -> Result<Option<Metrics>> {
-        if self.checkpoint.exists() || !self.metrics.exists() {
-            return Ok(None);
-        }
-        let text =
-            fs::read_to_string(&self.metrics).map_err(lmc_streams::Error::io("read", &self.metrics))?;
-        let file: MetricsFile = serde_json::from_str(&text).map_err(|error| {
-            Error::bad(&self.metrics, error.to_string(), "delete the run directory and run it again")
-        })?;
-        Ok(Some(file.metrics))
-    }
-
-    fn log(&self, length: u64) -> Result<Log> {
-        let io = |action| lmc_streams::Error::io(action, &self.events);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&self.events)
-            .map_err(io("write"))?;
-        file.set_len(length).map_err(io("write"))?;
-        let mut log = Log { file, length, path: self.events.clone() };
-        log.seek()?;
-        Ok(log)
-    }
-
-    fn write_results(&self, metrics: &Metrics, cost: Cost) -> Result<()> {
-        let file = MetricsFile {
-            summary: serde_json::json!({
-                "headline": metrics.headline(),
-                "task_given": metrics.summary(|ways| Some(ways.task_given)),
-                "task_batches": metrics.summary(|ways| ways.task_batches),
-                "mixed": metrics.summary(|ways| ways.mixed),
-                "single": metrics.summary(|ways| ways.single),
-                "modules": metrics.modules(),
-            }),
-            metrics: metrics.clone(),
-        };
-        let bad = |error: serde_json::Error| {
-            Error::bad(&self.metrics, error.to_string(), "report this as a bug of lmc")
-        };
-        let json = serde_json::to_string_pretty(&file).map_err(bad)?;
-        let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
-        let mut matrix = format!("after,{}\n", names.join(","));
-        for (name, row) in names.iter().zip(&metrics.matrix) {
-            let cells: Vec<String> = row.iter().map(|accuracy| format!("{accuracy:.4}")).collect();
-            matrix.push_str(&format!("{name},{}\n", cells.join(",")));
-        }
-        let weights: serde_json::Map<String, serde_json::Value> =
-            metrics.tasks.iter().map(|task| (task.task.clone(), serde_json::json!(task.weights))).collect();
-        let weights = serde_json::to_string_pretty(&weights).map_err(bad)?;
-        let cost = serde_json::to_string_pretty(&cost).map_err(bad)?;
-        replace_file(&self.cost, cost.as_bytes())?;
-        replace_file(&self.matrix, matrix.as_bytes())?;
-        replace_file(&self.weights, weights.as_bytes())?;
-        Ok(replace_file(&self.metrics, json.as_bytes())?)
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct MetricsFile {
-    summary: serde_json::Value,
-    #[serde(flatten)]
-    metrics: Metrics,
-}
-
-/// The events file.
-struct Log {
-    file: File,
-    length: u64,
-    path: PathBuf,
-}
-
-impl Log {
-    fn seek(&mut self) -> Result<()> {
-        use std::io::{Seek, SeekFrom};
-        let io = lmc_streams::Error::io("write", &self.path);
-        self.file.seek(SeekFrom::Start(self.length)).map_err(io)?;
-        Ok(())
-    }
-
-    /// Single steps are for progress bars, not for the log.
-    fn write(&mut self, event: &Event) -> Result<()> {
-        if matches!(event, Event::Step { .. }) {
-            return Ok(());
-        }
-        let mut line = serde_json::to_vec(event).unwrap_or_default();
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(lmc_streams::Error::io("write", &self.path))?;
-        self.length += line.len() as u64;
-        Ok(())
     }
 }
