@@ -32,8 +32,8 @@ pub struct Finetune(Monolith);
 impl MethodConfig for FinetuneConfig {
     type Method = Finetune;
 
-    fn preset(name: &str, _: &str) -> Result<Self> {
-        let width = if name == "finetune_l" { Width::Modules(24) } else { Width::Network };
+    fn preset(name: &str, stream: &str) -> Result<Self> {
+        let width = if name == "finetune_l" { Width::of_largest(stream) } else { Width::Network };
         Ok(Self { width, ..Self::default() })
     }
 

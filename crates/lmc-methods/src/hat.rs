@@ -55,7 +55,8 @@ pub struct HatConfig {
 impl Default for HatConfig {
     fn default() -> Self {
         Self {
-            training: TrainingConfig { learning_rate: 0.1, ..TrainingConfig::default() },
+            // Released: images are not normalised, whatever the option says.
+            training: TrainingConfig { learning_rate: 0.1, normalise: false, ..TrainingConfig::default() },
             width: Width::Modules(24),
             regulariser: 1.0,
             largest_scale: 100.0,
@@ -83,9 +84,10 @@ impl MethodConfig for HatConfig {
             "s_pl" => (0.1, 0.1, 400.0, 1e-4),
             _ => (0.1, 1.0, 100.0, 1e-3),
         };
-        let training = TrainingConfig { learning_rate: rate, weight_decay, ..TrainingConfig::default() };
-        let norm_per_task = stream != "s_in";
-        Ok(Self { training, regulariser, largest_scale, norm_per_task, ..Self::default() })
+        let config = Self::default();
+        let training = TrainingConfig { learning_rate: rate, weight_decay, ..config.training };
+        let (width, norm_per_task) = (Width::of_largest(stream), stream != "s_in");
+        Ok(Self { training, width, regulariser, largest_scale, norm_per_task, ..config })
     }
 
     fn check(&self) -> Result<()> {
@@ -267,7 +269,7 @@ impl Hat {
         self.model.walk("", &mut apply);
     }
 
-    /// Mean loss and accuracy on validation images, at the largest scale.
+    /// Mean loss, regulariser included, and accuracy on validation images, at the largest scale.
     fn validate(&self, val: &TaskSet, normalisation: Option<&Normalisation>) -> Result<(f64, f64)> {
         let answers = self.masked_answers()?;
         let task = self.model.tasks.len() - 1;
@@ -278,7 +280,8 @@ impl Hat {
             loss += scalar(&cross_entropy(logits, &batch.labels)) * batch.labels.len() as f64;
         }
         let count = val.len().max(1) as f64;
-        Ok((loss / count, correct as f64 / count))
+        let open = scalar(&self.regulariser(&self.model.masks(task, self.config.largest_scale)));
+        Ok((loss / count + self.config.regulariser * open, correct as f64 / count))
     }
 
     fn masked_answers(&self) -> Result<Masked> {
@@ -294,6 +297,9 @@ impl Hat {
 }
 
 /// Brings gradients into the form in which they are applied, each with its weight decay.
+///
+/// Paper: nothing about weight decay. Released: it also moves the weights that masks protect, batch norms and embeddings of
+/// old tasks, by a few per cent a task. Here it is masked like the gradient, so that what is protected stays.
 struct Collect<'a> {
     /// `[layer][channel]`.
     used: &'a [Vec<f32>],

@@ -45,8 +45,8 @@ impl Default for LwfConfig {
 impl MethodConfig for LwfConfig {
     type Method = Lwf;
 
-    fn preset(_: &str, _: &str) -> Result<Self> {
-        Ok(Self::default())
+    fn preset(_: &str, stream: &str) -> Result<Self> {
+        Ok(Self { width: Width::of_largest(stream), ..Self::default() })
     }
 
     fn check(&self) -> Result<()> {
@@ -118,7 +118,9 @@ impl Method for Lwf {
             let features = network.trunk.train(network.images(batch))?;
             let logits = network.head()?.logits(features.clone());
             let mut loss = cross_entropy(logits.clone(), &batch.labels);
-            for (head, said) in network.heads.iter().zip(said) {
+            // Without strength old heads get no gradient, so that weight decay leaves them alone too: Finetune.
+            let heads = network.heads.iter().zip(said).filter(|_| strength > 0.0);
+            for (head, said) in heads {
                 let now = log_softmax(head.logits(features.clone()).div_scalar(temperature), 1);
                 let before = rows(said, &batch.positions, &network.device);
                 let differs = -(now * before).sum_dim(1).mean();

@@ -3,6 +3,17 @@
 //! This is all that the runner knows of LMC and its rivals. A method learns in units of an epoch, between which it is all
 //! there is: [`Method::state`] gives it away and [`Method::restore`] takes it back, bit for bit. To answer, it gives an
 //! [`Answers`]: itself as it is now, without gradients.
+//!
+//! What the runner promises:
+//!
+//! - For every task [`Method::begin`], [`Method::epoch`] until it says false, [`Method::finish`], all with the same
+//!   [`Material`], which has no test images; then questions to [`Method::answers`]. Tasks are numbered from 0 in this order.
+//! - [`Method::state`] after epochs and after `finish`. A run that was killed goes on with a new method of the same
+//!   configuration and seed that was given the last state: by `epoch`, or by `finish` if all epochs are done, if
+//!   [`Method::progress`] says that a task is open, else by `begin` of the next task.
+//! - Images come normalised to [`Answers::answer`] if [`Method::normalises`]; for learning a method does it itself.
+//!
+//! `examples/add_a_method.rs` is a method of one's own in full.
 
 use std::path::Path;
 
@@ -25,7 +36,7 @@ pub trait Method {
     /// Closes the open task.
     fn finish(&mut self, material: Material<'_>) -> Result<Learned>;
 
-    /// Epochs that are done and to be done in the open task; `None` between tasks.
+    /// Epochs that are done and to be done in the open task, 1 or more; `None` between tasks.
     fn progress(&self) -> Option<(usize, usize)>;
 
     /// What it is now, for answering.
@@ -45,16 +56,16 @@ pub trait Method {
         false
     }
 
-    /// How large it is.
+    /// How large it is; no modules if it has no layers.
     fn capacity(&self) -> Capacity;
 
-    /// Everything: what a killed run goes on from.
+    /// Everything that is not in its configuration: what a killed run goes on from.
     fn state(&self) -> Result<State>;
 
     /// Takes back what [`Method::state`] gave; the method was made by the same configuration.
     fn restore(&mut self, state: State) -> Result<()>;
 
-    /// Writes what it has learned: its state, unless it has a better form.
+    /// Writes what it has learned, after every task: its state, unless it has a better form.
     fn save_model(&self, path: &Path) -> Result<()> {
         self.state()?.save(&(), path)
     }

@@ -61,12 +61,17 @@ impl MethodConfig for MntdpConfig {
     type Method = Mntdp;
 
     fn preset(_: &str, stream: &str) -> Result<Self> {
-        let weight_decay = match stream {
-            "s_out" => 0.0,
-            "s_pl" => 1e-4,
-            _ => 1e-3,
-        };
-        Ok(Self { training: TrainingConfig { weight_decay, ..TrainingConfig::default() }, ..Self::default() })
+        let mut training = TrainingConfig::default();
+        match stream {
+            "s_out" => training.weight_decay = 0.0,
+            "s_pl" => training.weight_decay = 1e-4,
+            "s_long" | "s_long30" => training.epochs = 50,
+            "ood" => {
+                training = TrainingConfig { epochs: 50, learning_rate: 1e-2, weight_decay: 0.0, ..training };
+            }
+            _ => {}
+        }
+        Ok(Self { training, ..Self::default() })
     }
 
     fn check(&self) -> Result<()> {

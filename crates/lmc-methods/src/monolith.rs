@@ -329,3 +329,29 @@ pub fn all_logits(heads: &[Classifier], features: &Tensor<2>) -> Tensor<2> {
 pub fn offset(heads: &[Classifier], head: usize) -> u32 {
     heads[..head].iter().map(|head| head.classes() as u32).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two lists of classes, of which the third task has the first again.
+    #[test]
+    fn outputs_of_a_single_head_map_back() -> Result<()> {
+        let network = NetworkConfig { width: 4, depth: 1, ..NetworkConfig::default() };
+        let (seed, device) = (Seed::root(1), Device::flex());
+        let head = |classes: usize| Classifier::new(network.features(), classes, &seed, &device);
+        let headed = Headed {
+            trunk: Trunk::new(&network, &seed, &device).frozen()?,
+            heads: vec![head(3), head(2)],
+            head_of: vec![0, 1, 0],
+            single_head: true,
+        };
+        assert_eq!([0, 1].map(|head| offset(&headed.heads, head)), [0, 3]);
+        let places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)];
+        for (output, (task, label)) in places.into_iter().enumerate() {
+            let found = headed.place(output);
+            assert_eq!((found.task, found.label), (task, label), "output {output}");
+        }
+        Ok(())
+    }
+}

@@ -42,13 +42,18 @@ pub enum Width {
     /// As `network.width` says.
     #[default]
     Network,
-    /// With as many parameters as this many modules. Paper: "24 modules".
+    /// With as many parameters as this many modules. Paper: 24, on S_pl 20.
     Modules(usize),
     /// So many channels. Released: 384, on S_pl 320.
     Channels(usize),
 }
 
 impl Width {
+    /// As many parameters as the largest modular network on a stream of the paper has, one module per layer and task.
+    pub fn of_largest(stream: &str) -> Self {
+        Self::Modules(if stream == "s_pl" { 20 } else { 24 })
+    }
+
     /// The network in this width.
     pub fn apply(self, network: &NetworkConfig) -> NetworkConfig {
         let width = match self {

@@ -24,7 +24,7 @@ use crate::training::{TrainingConfig, cross_entropy, parse};
 pub struct ReplayConfig {
     /// How it is trained.
     pub training: TrainingConfig,
-    /// Images that are kept; 5571 by default, the authors' count for six tasks.
+    /// Images that are kept; 5571 by default, as much memory as LMC may take for six tasks.
     pub capacity: usize,
     /// One classifier over all classes, asked without the task.
     pub single_head: bool,
@@ -40,9 +40,14 @@ impl MethodConfig for ReplayConfig {
     type Method = Replay;
 
     fn preset(name: &str, stream: &str) -> Result<Self> {
-        let weight_decay = if stream == "s_minus" { 1e-4 } else { 1e-3 };
-        let training = TrainingConfig { weight_decay, ..TrainingConfig::default() };
-        Ok(Self { training, single_head: name == "er_a_s", ..Self::default() })
+        let training = TrainingConfig::preset(stream, &["s_minus"]);
+        let capacity = match stream {
+            "s_pl" => memory_of_lmc(5, 10),
+            "s_long30" => memory_of_lmc(30, 5),
+            "s_long" => memory_of_lmc(100, 5),
+            _ => memory_of_lmc(6, 10),
+        };
+        Ok(Self { training, capacity, single_head: name == "er_a_s" })
     }
 
     fn check(&self) -> Result<()> {
@@ -59,6 +64,12 @@ impl MethodConfig for ReplayConfig {
         let buffer = Buffer { capacity: self.capacity, stored: Vec::new() };
         Ok(Replay { config: self.clone(), network, buffer, classes: Vec::new(), scales: Vec::new() })
     }
+}
+
+/// Images that take the memory of LMC with a module per layer and task, as the authors count it: 24 bytes for a parameter
+/// of the functional components and of one head, a byte for each colour of a pixel.
+fn memory_of_lmc(tasks: usize, classes: usize) -> usize {
+    24 * (113_088 + 577 * classes) * tasks / (3 * 32 * 32)
 }
 
 /// A network and what it was shown.
@@ -94,16 +105,20 @@ pub struct Stored {
 }
 
 impl Buffer {
-    /// Keeps an image; if the buffer is full, one of the task that has most makes room.
-    pub fn keep(&mut self, image: Stored, random: &mut Random) {
+    /// Keeps an image; if the buffer is full, one of the task that has most makes room. `seen` images of its task came so
+    /// far, this one included: if its own task has most, each of them stays with the same probability.
+    pub fn keep(&mut self, image: Stored, seen: usize, random: &mut Random) {
         if self.stored.len() < self.capacity {
             self.stored.push(image);
             return;
         }
         let counts = self.counts();
-        let most = (0..counts.len()).rev().max_by_key(|&task| counts[task]).unwrap_or(0);
-        let places: Vec<usize> = self.of_task(most);
-        if let Some(&place) = places.get(random.below(places.len().max(1))) {
+        // Of equals its own task: else it would grow past them.
+        let most = (0..counts.len()).rev().max_by_key(|&task| (counts[task], task == image.task));
+        let most = most.unwrap_or(0);
+        let places = self.of_task(most);
+        let among = if most == image.task { seen } else { places.len() };
+        if let Some(&place) = places.get(random.below(among)) {
             self.stored[place] = image;
         }
     }
@@ -177,7 +192,8 @@ impl Method for Replay {
             for position in 0..material.train.len() {
                 let mut bytes = vec![0; material.train.shape().bytes()];
                 material.train.write(position, &mut bytes);
-                self.buffer.keep(Stored { task, label: material.train.label(position), bytes }, &mut keep);
+                let image = Stored { task, label: material.train.label(position), bytes };
+                self.buffer.keep(image, position + 1, &mut keep);
             }
         }
         let places: Vec<Vec<usize>> = (0..task).map(|task| self.buffer.of_task(task)).collect();
@@ -314,18 +330,50 @@ impl Method for Replay {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
-    fn the_buffer_is_balanced_and_never_too_large() {
-        let mut buffer = Buffer { capacity: 30, stored: Vec::new() };
-        let mut random = Seed::root(1).random();
-        for task in 0..3 {
-            for image in 0..50 {
-                buffer.keep(Stored { task, label: image % 5, bytes: vec![image as u8] }, &mut random);
-                assert!(buffer.stored.len() <= 30);
+    fn memory_by_hand() {
+        assert_eq!([memory_of_lmc(6, 10), memory_of_lmc(5, 10)], [5571, 4642]);
+    }
+
+    proptest! {
+        /// Full when it can be, never too full, and no task gives way to one that has more.
+        #[test]
+        fn the_buffer_is_balanced(capacity in 1_usize..40, tasks in vec(0_usize..60, 1..7), seed in 0_u64..99) {
+            let mut buffer = Buffer { capacity, stored: Vec::new() };
+            let mut random = Seed::root(seed).random();
+            for (task, &images) in tasks.iter().enumerate() {
+                for image in 0..images {
+                    buffer.keep(Stored { task, label: 0, bytes: Vec::new() }, image + 1, &mut random);
+                    prop_assert!(buffer.stored.len() <= capacity);
+                }
+            }
+            prop_assert_eq!(buffer.stored.len(), capacity.min(tasks.iter().sum()));
+            let mut counts = buffer.counts();
+            counts.resize(tasks.len(), 0);
+            let most = counts.iter().copied().max().unwrap_or(0);
+            for (count, &shown) in counts.into_iter().zip(&tasks) {
+                prop_assert!(count >= shown.min(most.saturating_sub(1)), "{} of {}: {}", count, shown, most);
             }
         }
-        assert_eq!(buffer.counts(), [10, 10, 10]);
+    }
+
+    /// Sets come class by class; the first class must not be gone at the end.
+    #[test]
+    fn early_images_stay_as_often_as_late_ones() {
+        let mut buffer = Buffer { capacity: 100, stored: Vec::new() };
+        let mut random = Seed::root(1).random();
+        for image in 0..1000_u32 {
+            let stored = Stored { task: 0, label: image / 200, bytes: Vec::new() };
+            buffer.keep(stored, image as usize + 1, &mut random);
+        }
+        for label in 0..5 {
+            let count = buffer.stored.iter().filter(|image| image.label == label).count();
+            assert!((10..=30).contains(&count), "{count} of class {label}, not about 20");
+        }
     }
 }

@@ -322,13 +322,16 @@ impl Method for SoftGating {
         for (step, batch) in batches.enumerate() {
             let mut x = images(&batch, &self.device);
             for (layer, old) in old.iter().enumerate() {
-                let weights = search.parts.controller.weights(layer, &x);
                 let new = match layer.checked_sub(from).and_then(|at| search.parts.modules.get_mut(at)) {
                     Some(module) => Some(module.forward(x.clone(), false)?),
                     None => None,
                 };
                 x = match (old, new) {
-                    (Some(old), new) => weighted_sum(old.forward(x, Path::Fast)?, new, weights, Path::Fast)?,
+                    (Some(old), new) => {
+                        let weights = search.parts.controller.weights(layer, &x);
+                        weighted_sum(old.forward(x, Path::Fast)?, new, weights, Path::Fast)?
+                    }
+                    // The first task's one module needs no controller.
                     (None, Some(new)) => new,
                     (None, None) => return Err(nothing_open()),
                 };
