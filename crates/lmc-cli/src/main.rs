@@ -16,6 +16,7 @@ mod merge;
 mod output;
 mod predict;
 mod progress;
+mod report;
 mod run;
 mod streams;
 mod threads;
@@ -37,6 +38,7 @@ use lmc_streams::{Catalog, DataDirs, Error};
   lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
   lmc predict shop.lmc photo.jpg                 and says what it sees, without being told the task
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
+  lmc report runs --out report                   all runs as tables beside the paper's, and a page
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
   lmc data list                                  data sets: known, and on this machine
@@ -65,6 +67,7 @@ enum Verb {
     Inspect(inspect::Arguments),
     Merge(merge::Arguments),
     Run(run::Arguments),
+    Report(report::Arguments),
     Bench(bench::Bench),
 }
 
@@ -80,6 +83,7 @@ impl Cli {
             Verb::Evaluate(arguments) => evaluate::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Inspect(arguments) => inspect::run(&arguments),
             Verb::Merge(arguments) => merge::run(&arguments),
+            Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
         }
     }

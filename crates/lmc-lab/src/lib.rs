@@ -4,13 +4,17 @@
 //! 2. [`run()`] learns the stream task by task and tests after each. The state is on disk after every epoch: a run that
 //!    was killed goes on where it was and ends with the same bits.
 //! 3. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
+//! 4. [`Records`] are run directories read back, and [`report`] is the page made of them, beside the [`paper`]'s numbers.
 
 mod experiment;
 mod metrics;
+pub mod paper;
 pub mod report;
 mod run;
+mod run_record;
 mod testing;
 
 pub use experiment::Experiment;
 pub use metrics::{Cost, Metrics, TaskMetrics, Ways};
 pub use run::{Notice, Run, run};
+pub use run_record::{Incomplete, Record, Records};

@@ -303,11 +303,11 @@ fn ways(told: &[Told], mixed: Option<&Told>) -> Ways {
 }
 
 /// The files of a run directory.
-struct Files {
-    config: PathBuf,
+pub(crate) struct Files {
+    pub(crate) config: PathBuf,
     events: PathBuf,
-    metrics: PathBuf,
-    cost: PathBuf,
+    pub(crate) metrics: PathBuf,
+    pub(crate) cost: PathBuf,
     matrix: PathBuf,
     weights: PathBuf,
     model: PathBuf,
@@ -315,7 +315,7 @@ struct Files {
 }
 
 impl Files {
-    fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self {
             config: directory.join("config.toml"),
             events: directory.join("events.jsonl"),
@@ -340,7 +340,7 @@ impl Files {
     }
 
     /// The metrics of a run that is over.
-    fn finished(&self) -> Result<Option<Metrics>> {
+    pub(crate) fn finished(&self) -> Result<Option<Metrics>> {
         if self.checkpoint.exists() || !self.metrics.exists() {
             return Ok(None);
         }
