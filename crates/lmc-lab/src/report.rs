@@ -17,9 +17,11 @@ pub mod grid;
 pub mod matrix;
 pub mod page;
 mod picture;
+pub mod runs;
 #[cfg(test)]
 mod samples;
 pub mod selection;
+mod settings;
 mod spread;
 pub mod table1;
 pub mod transfer;

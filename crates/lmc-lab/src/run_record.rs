@@ -24,6 +24,15 @@ pub struct Record {
     pub cost: Option<Cost>,
 }
 
+impl Record {
+    /// Whether it learned what the paper's runs learned: no generated images, and no fewer.
+    pub fn is_on_the_papers_images(&self) -> bool {
+        let variant = &self.experiment.variant;
+        let generated = self.metrics.substitutions.iter().any(|text| text.contains("generated-"));
+        !(generated || variant.contains("generated") || variant.contains("mini"))
+    }
+}
+
 /// A run without results.
 #[derive(Clone, Debug)]
 pub struct Incomplete {

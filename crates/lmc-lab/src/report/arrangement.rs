@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lmc_streams::PAPER_STREAMS;
-use toml::{Table, Value};
 
+use super::settings::{deviations, differing, label, order};
 use crate::experiment::Experiment;
 use crate::paper::stream_title;
 use crate::run_record::{Record, Records};
@@ -34,7 +34,7 @@ pub struct Row<'a> {
     pub method: String,
     /// Its name in tables.
     pub title: String,
-    /// What tells its settings from those of the method's other rows: `epochs=10`.
+    /// What tells its settings from those of the method's other rows: `epochs=10`; empty for those of the preset.
     pub settings: String,
     /// One for each stream.
     pub cells: Vec<Cell<'a>>,
@@ -73,12 +73,8 @@ impl<'a> Arrangement<'a> {
             let mut found: BTreeMap<Vec<String>, Row<'a>> = BTreeMap::new();
             let mut cell = |experiment: &Experiment, put: &mut dyn FnMut(&mut Cell<'a>)| {
                 let Some(at) = names.iter().position(|name| *name == experiment.stream) else { return };
-                let settings = settings(experiment);
-                let values: Vec<String> = keys
-                    .iter()
-                    .map(|key| settings.get(key).cloned().unwrap_or_else(|| "none".into()))
-                    .collect();
-                let row = found.entry(padded(&values)).or_insert_with(|| Row {
+                let values = deviations(experiment, &keys);
+                let row = found.entry(order(&values)).or_insert_with(|| Row {
                     method: method.to_owned(),
                     title: title.to_owned(),
                     settings: label(&keys, &values),
@@ -172,66 +168,6 @@ fn file_name(text: &str) -> String {
     text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// What an experiment sets, by dotted key, but for what rows and columns stand for, the seed, and how often the state
-/// is saved.
-fn settings(experiment: &Experiment) -> BTreeMap<String, String> {
-    fn flatten(table: &Table, above: &str, into: &mut BTreeMap<String, String>) {
-        for (key, value) in table {
-            let key = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
-            match value {
-                Value::Table(below) => flatten(below, &key, into),
-                Value::String(text) => drop(into.insert(key, text.clone())),
-                other => drop(into.insert(key, other.to_string())),
-            }
-        }
-    }
-    let mut table = Table::try_from(experiment).unwrap_or_default();
-    for key in ["stream", "method", "seed", "checkpoint_epochs"] {
-        table.remove(key);
-    }
-    let mut flat = BTreeMap::new();
-    flatten(&table, "", &mut flat);
-    flat
-}
-
-/// Keys in which two runs on one stream differ. Presets may differ from stream to stream.
-fn differing<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Vec<String> {
-    let mut streams: BTreeMap<&str, Vec<BTreeMap<String, String>>> = BTreeMap::new();
-    for experiment in experiments {
-        streams.entry(&experiment.stream).or_default().push(settings(experiment));
-    }
-    let mut keys: Vec<String> = Vec::new();
-    for all in streams.values() {
-        for key in all.iter().flat_map(BTreeMap::keys) {
-            if !keys.contains(key) && all.iter().any(|other| other.get(key) != all[0].get(key)) {
-                keys.push(key.clone());
-            }
-        }
-    }
-    keys
-}
-
-/// `epochs=10, width=8`: the last part of each key, or the whole key where two end alike.
-fn label(keys: &[String], values: &[String]) -> String {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
-    let parts: Vec<String> = keys
-        .iter()
-        .zip(values)
-        .map(|(key, value)| {
-            let alone = keys.iter().filter(|other| last(other) == last(key)).count() == 1;
-            format!("{}={value}", if alone { last(key) } else { key.clone() })
-        })
-        .collect();
-    parts.join(", ")
-}
-
-/// Whole numbers in the order of their size.
-fn padded(values: &[String]) -> Vec<String> {
-    let number =
-        |value: &String| value.parse::<u64>().map_or(value.clone(), |number| format!("{number:020}"));
-    values.iter().map(number).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::samples::{record, with_epochs};
@@ -283,10 +219,10 @@ mod tests {
         assert_eq!(
             found,
             [
+                ("Finetune".into(), vec![2, 1], String::new()),
                 ("Finetune, epochs=9".into(), vec![1, 0], "1 failed".into()),
-                ("Finetune, epochs=100".into(), vec![2, 1], String::new()),
             ]
         );
-        assert_eq!(all.rows[0].file_name(), "finetune-epochs-9");
+        assert_eq!(all.rows[1].file_name(), "finetune-epochs-9");
     }
 }

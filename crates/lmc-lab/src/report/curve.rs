@@ -19,7 +19,7 @@ pub struct Line {
 /// What the height of a line means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A share, 0 to 100 %.
+    /// A share, from 0 to the next quarter.
     Percent,
     /// A number, from 0 to the largest one.
     Count,
@@ -38,7 +38,7 @@ pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> P
     let named: Vec<&Line> = lines.iter().filter(|line| !line.faint && !line.points.is_empty()).collect();
     // All names find room beside the ends of their lines.
     let height = (named.len() as f64 * TEXT + TOP + BOTTOM).max(320.0);
-    let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(1.0, f64::max);
+    let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
     let ticks = ticks(scale, highest);
     let most = ticks.last().map_or(1.0, |tick| tick.0);
     let x = |task: usize| LEFT + (WIDTH - LEFT - RIGHT) * (task as f64 + 0.5) / tasks.len().max(1) as f64;
@@ -120,11 +120,19 @@ fn drawn(
 /// Values of the vertical axis and how they are written.
 fn ticks(scale: Scale, highest: f64) -> Vec<(f64, String)> {
     match scale {
-        Scale::Percent => [0, 25, 50, 75, 100].map(|tick| (f64::from(tick) / 100.0, tick.to_string())).into(),
+        Scale::Percent => {
+            let (step, top) = match highest {
+                low if low <= 0.25 => (5, 25),
+                low if low <= 0.5 => (10, 50),
+                middle if middle <= 0.75 => (25, 75),
+                _ => (25, 100),
+            };
+            (0..=top / step).map(|tick| (f64::from(tick * step) / 100.0, (tick * step).to_string())).collect()
+        }
         Scale::Count => {
             let steps = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000];
             let step = steps.into_iter().find(|step| f64::from(*step) * 5.0 >= highest).unwrap_or(5000);
-            let count = (highest / f64::from(step)).ceil() as u32;
+            let count = (highest / f64::from(step)).ceil().max(1.0) as u32;
             (0..=count).map(|tick| (f64::from(tick * step), (tick * step).to_string())).collect()
         }
     }
@@ -182,6 +190,8 @@ mod tests {
     #[test]
     fn round_numbers_on_the_axis() {
         let last = |highest| ticks(Scale::Count, highest).last().map(|tick| tick.0);
+        let top = |highest| ticks(Scale::Percent, highest).last().map(|tick| tick.0);
+        assert_eq!([0.1, 0.25, 0.6, 0.97].map(top), [Some(0.25), Some(0.25), Some(0.75), Some(1.0)]);
         assert_eq!([4.0, 7.0, 24.0, 30.0].map(last), [Some(4.0), Some(8.0), Some(25.0), Some(30.0)]);
     }
 

@@ -34,6 +34,8 @@ pub struct Cell {
     pub paper: String,
     /// Ours less the paper's, coloured by its size: above 0 is better.
     pub difference: Option<f64>,
+    /// Without colour: the two were not measured on the same images.
+    pub muted: bool,
     /// What is the matter with it.
     pub remark: String,
 }
@@ -49,13 +51,14 @@ impl Cell {
         Self::text(spread.map(|spread| spread.text()).unwrap_or_default())
     }
 
-    /// Ours above the paper's, with the difference.
-    pub fn compared(compared: &Compared) -> Self {
+    /// Ours above the paper's, with the difference; without colour if they are not on the same images.
+    pub fn compared(compared: &Compared, same_images: bool) -> Self {
         let text = |spread: Option<Spread>| spread.map(|spread| spread.text()).unwrap_or_default();
         Self {
             text: text(compared.ours),
             paper: text(compared.paper),
             difference: compared.difference,
+            muted: !same_images,
             ..Self::default()
         }
     }
@@ -75,7 +78,7 @@ impl Cell {
             let chip = self.difference.map_or(String::new(), |difference| {
                 format!(
                     "<b class=\"{}\" title=\"ours less the paper's\">{}</b>",
-                    class(difference),
+                    if self.muted { "d0".to_owned() } else { class(difference) },
                     signed(difference)
                 )
             });
@@ -223,9 +226,10 @@ mod tests {
     #[test]
     fn a_cell_with_the_papers_number() {
         let compared = Compared::new(Spread::of(&[62.0, 64.0, 66.0]), Spread::of(&[67.2]));
-        let cell = Cell::compared(&compared);
+        let cell = Cell::compared(&compared, true);
         assert_eq!(cell.markdown(), "64.0 ± 2.0<br><sub>67.2 (−3.2)</sub>");
         assert!(cell.html().contains("<b class=\"down2\" title=\"ours less the paper's\">−3.2</b>"));
+        assert!(Cell::compared(&compared, false).html().contains("<b class=\"d0\""));
         let missing = Cell { remark: "1 failed".into(), ..Cell::default() };
         assert_eq!(missing.markdown(), "–<br>*1 failed*");
         assert!(missing.html().contains(">–</span><small class=\"remark\">1 failed</small>"));

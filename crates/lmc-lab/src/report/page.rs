@@ -48,6 +48,8 @@ table.numbers { border-collapse: separate; border-spacing: 0; width: auto; font-
 .numbers .heading th, .numbers .heading:hover th { background: var(--paper); }
 .numbers .none { color: var(--soft); } .numbers .remark { color: var(--bad); }
 .legend { font-size: .85rem; color: var(--soft); margin: .8rem 0 0; max-width: none; line-height: 1.9; } .legend b { margin: 0 .1em; font-size: .9em; }
+.note { font-size: .85rem; color: var(--soft); max-width: 60rem; margin-top: .5rem; }
+.numbers thead tr + tr .edge:first-child { border-left: 0; }
 .d0 { color: var(--soft); background: var(--faint); }
 .up1, .up2, .up3 { color: var(--good); } .down1, .down2, .down3 { color: var(--bad); }
 .up1 { background: color-mix(in srgb, var(--good) 10%, var(--paper)); } .down1 { background: color-mix(in srgb, var(--bad) 10%, var(--paper)); }
@@ -96,9 +98,9 @@ impl Page {
         self.body += &format!("<p class=\"warning\">{}</p>", escape(text));
     }
 
-    /// A sentence.
+    /// A remark.
     pub fn paragraph(&mut self, text: &str) {
-        self.body += &format!("<p>{}</p>", escape(text));
+        self.body += &format!("<p class=\"note\">{}</p>", escape(text));
     }
 
     /// A picture as wide as the page.

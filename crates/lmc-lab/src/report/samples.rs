@@ -39,14 +39,14 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
         directory: PathBuf::from(format!("runs/{method}-{stream}-{seed}")),
         experiment: Experiment {
             stream: stream.into(),
-            variant: "full".into(),
+            variant: "auto".into(),
             stream_seed: None,
             method: method.into(),
-            preset: "own".into(),
+            preset: preset(stream).into(),
             seed,
             checkpoint_epochs: 1,
             network: NetworkConfig::default(),
-            learner: Table::from_iter([("epochs".to_owned(), 100.into())]),
+            learner: settings(method, stream),
         },
         metrics: Metrics {
             tasks: vec![task("<first> & co", 0, end[0] + 0.1), task("last", 1, end[1])],
@@ -62,9 +62,18 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
     }
 }
 
-/// The same with another number of epochs.
+fn preset(stream: &str) -> &str {
+    if stream.starts_with("s_") { stream } else { "own" }
+}
+
+fn settings(method: &str, stream: &str) -> Table {
+    lmc_methods::find(method).unwrap().resolve(preset(stream), Table::new()).unwrap()
+}
+
+/// The same, of a method other than LMC, with another number of epochs.
 pub fn with_epochs(mut record: Record, epochs: i64) -> Record {
-    record.experiment.learner.insert("epochs".into(), epochs.into());
+    let training = record.experiment.learner["training"].as_table_mut().unwrap();
+    training.insert("epochs".into(), epochs.into());
     record.directory = PathBuf::from(format!("{}-{epochs}", record.directory.display()));
     record
 }

@@ -30,6 +30,8 @@ pub struct Entry {
     pub seeds: usize,
     /// Runs without results: `1 failed`.
     pub incomplete: String,
+    /// Whether all finished runs are on the paper's images, neither generated nor fewer.
+    pub papers_images: bool,
     /// A: mean accuracy at the end.
     pub accuracy: Compared,
     /// F: mean change of accuracy since each task was learned; below 0 is forgetting.
@@ -89,7 +91,8 @@ impl Table1 {
             "title",
             "settings",
             "seeds",
-            "incomplete", //
+            "incomplete",
+            "papers_images", //
             "A",
             "A_std",
             "A_paper",
@@ -112,7 +115,11 @@ impl Table1 {
             .map(|entry| {
                 let texts = [&entry.stream, &entry.method, &entry.title, &entry.settings];
                 let mut row: Vec<String> = texts.into_iter().cloned().collect();
-                row.extend([entry.seeds.to_string(), entry.incomplete.clone()]);
+                row.extend([
+                    entry.seeds.to_string(),
+                    entry.incomplete.clone(),
+                    entry.papers_images.to_string(),
+                ]);
                 for compared in [&entry.accuracy, &entry.forgetting, &entry.modules] {
                     row.extend(numbers(compared));
                 }
@@ -145,6 +152,7 @@ fn entry(method: &str, title: &str, settings: &str, stream: &str, cell: &Runs<'_
         stream: stream.to_owned(),
         seeds: cell.runs.len(),
         incomplete: cell.remark(),
+        papers_images: cell.runs.iter().all(|run| run.is_on_the_papers_images()),
         accuracy: compared(points(accuracy), Metric::Accuracy),
         forgetting: compared(points(forgetting), Metric::Forgetting),
         modules: compared(Spread::of(&modules), Metric::Modules),
@@ -161,7 +169,8 @@ impl Entry {
         };
         let seeds = if self.seeds == 0 { String::new() } else { self.seeds.to_string() };
         let seeds = Cell { remark: self.incomplete.clone(), ..Cell::text(seeds) };
-        [Cell::compared(&self.accuracy), Cell::compared(&self.forgetting), modules, seeds]
+        let compared = |compared: &Compared| Cell::compared(compared, self.papers_images);
+        [compared(&self.accuracy), compared(&self.forgetting), modules, seeds]
     }
 }
 
@@ -212,7 +221,7 @@ mod tests {
         assert!(text.contains("70.0 ± 7.1<br><sub>67.2 ± 1.5 (+2.8)</sub>"), "{text}");
         assert!(text.contains("| –<br><sub>63.5 ± 1.9</sub> |"), "{text}");
         assert!(
-            table.csv().contains("s_pl,lmc_a,LMC(A),,0,1 unfinished,,,63.5000,1.9000,,"),
+            table.csv().contains("s_pl,lmc_a,LMC(A),,0,1 unfinished,true,,,63.5000,1.9000,,"),
             "{}",
             table.csv()
         );

@@ -8,16 +8,14 @@ use lmc::Result;
 use lmc_streams::{Error, replace_file};
 
 use super::arrangement::{Arrangement, Cell, Column, Row};
-use super::asking::own_head;
-use super::csv::{csv, number};
 use super::curve::{self, Line, Scale};
 use super::document::{Block, Document, FIGURES};
 use super::picture::Picture;
 use super::table1::Table1;
 use super::transfer::Transfer;
-use super::{asking, cost, matrix, selection};
+use super::{asking, cost, matrix, runs, selection};
 use crate::metrics::Metrics;
-use crate::run_record::{Record, Records};
+use crate::run_record::Records;
 
 /// What was written.
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub fn write(records: &Records, out: &Path, command: &str) -> Result<Written> {
         ("table1.csv".to_owned(), table.csv()),
         ("transfer.csv".to_owned(), transfer.csv(&all)),
         ("cost.csv".to_owned(), cost::file(&all)),
-        ("runs.csv".to_owned(), runs(records, &all)),
+        ("runs.csv".to_owned(), runs::file(records, &all)),
     ];
     files.extend(document.figures().into_iter().map(|(name, svg)| (format!("{FIGURES}/{name}.svg"), svg)));
     let figures = out.join(FIGURES);
@@ -106,11 +104,11 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
         "A: mean accuracy at the end, in per cent. F: mean change of accuracy since each task was learned, in points; \
          below zero is forgetting. M: modules. n: seeds. Mean ± standard deviation over seeds.",
     ));
-    let other = records.finished.iter().filter(|run| !is_on_the_papers_images(run)).count();
+    let other = records.finished.iter().filter(|run| !run.is_on_the_papers_images()).count();
     if other > 0 {
         blocks.push(Block::Warning(format!(
             "{other} of {} runs are not on the paper's images: generated ones stand in for them, or a tenth of them was \
-             used. How far these runs are from the paper means nothing.",
+             used. How far these runs are from the paper means little; the differences are without colour.",
             records.finished.len()
         )));
     }
@@ -130,18 +128,11 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
     }
 }
 
-/// Whether no generated images and no fewer ones were used.
-fn is_on_the_papers_images(run: &Record) -> bool {
-    let variant = &run.experiment.variant;
-    let generated = run.metrics.substitutions.iter().any(|text| text.contains("generated-"));
-    !(generated || variant.contains("generated") || variant.contains("mini"))
-}
-
 fn transfer_section(all: &Arrangement<'_>, transfer: &Transfer, blocks: &mut Vec<Block>) {
     blocks.push(section(
         "Transfer",
-        "Accuracy of the first and of the last task at the end of the stream, in per cent, and T, the accuracy of the last \
-         task less that of Experts on the same images, which learn it alone. Below in grey: the paper's.",
+        "Accuracy of the first and of the last task, each right after it was learned, in per cent, and T: accuracy of the \
+         last task less that of Experts on the same images, which learn it alone. Below in grey: the paper's.",
     ));
     blocks.push(Block::Grid(transfer.grid(all)));
 }
@@ -189,7 +180,10 @@ fn modules_after(metrics: &Metrics, after: usize) -> Option<f64> {
 }
 
 fn time_sections(all: &Arrangement<'_>, blocks: &mut Vec<Block>) {
-    let place = |row: &Row<'_>| all.rows.iter().position(|other| std::ptr::eq(other, row)).unwrap_or(0);
+    // LMC has the first colours.
+    let mut coloured: Vec<&Row<'_>> = all.rows.iter().collect();
+    coloured.sort_by_key(|row| !row.method.starts_with("lmc"));
+    let place = |row: &Row<'_>| coloured.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(0);
     let lines =
         |cells: &[(&Row<'_>, &Cell<'_>)], after: &dyn Fn(&Metrics, usize) -> Option<f64>| -> Vec<Line> {
             let line = |(row, cell): &(&Row<'_>, &Cell<'_>)| Line {
@@ -355,115 +349,6 @@ pub fn quoted(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// One line for each run.
-fn runs(records: &Records, all: &Arrangement<'_>) -> String {
-    let titles = [
-        "directory",
-        "state",
-        "problem",
-        "stream",
-        "variant",
-        "stream_seed",
-        "method",
-        "title",
-        "settings",
-        "preset",
-        "seed",
-        "tasks",
-        "A",
-        "F",
-        "F_paper_formula",
-        "M", //
-        "A_task_given",
-        "F_task_given",
-        "A_task_batches",
-        "F_task_batches",
-        "A_mixed",
-        "F_mixed",
-        "A_single",
-        "F_single",
-        "first_task",
-        "last_task",
-        "own_head_task_batches",
-        "own_head_single", //
-        "parameters",
-        "multiply_adds",
-        "learning_seconds",
-        "testing_seconds",
-        "peak_mib",
-    ];
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for run in &records.finished {
-        let row = all.row_of(run);
-        let mut fields = vec![run.directory.display().to_string(), "finished".into(), String::new()];
-        fields.extend(identity(
-            &run.experiment,
-            row.map_or("", |row| &row.title),
-            row.map_or("", |row| &row.settings),
-        ));
-        fields.extend(numbers(run));
-        rows.push(fields);
-    }
-    for (word, run) in records.incomplete() {
-        let mut fields = vec![run.directory.display().to_string(), word.to_owned(), run.why.clone()];
-        if let Some(experiment) = &run.experiment {
-            let entry = lmc_methods::find(&experiment.method);
-            fields.extend(identity(experiment, entry.map_or("", |entry| entry.title), ""));
-        }
-        fields.resize(titles.len(), String::new());
-        rows.push(fields);
-    }
-    csv(&titles, &rows)
-}
-
-fn identity(experiment: &crate::Experiment, title: &str, settings: &str) -> [String; 8] {
-    [
-        experiment.stream.clone(),
-        experiment.variant.clone(),
-        experiment.stream_seed.map(|seed| seed.to_string()).unwrap_or_default(),
-        experiment.method.clone(),
-        title.to_owned(),
-        settings.to_owned(),
-        experiment.preset.clone(),
-        experiment.seed.to_string(),
-    ]
-}
-
-fn numbers(run: &Record) -> Vec<String> {
-    let metrics = &run.metrics;
-    let percent = |share: Option<f64>| number(share.map(|share| 100.0 * share));
-    let headline = metrics.headline();
-    let mut fields = vec![
-        metrics.tasks.len().to_string(),
-        percent(Some(headline.accuracy)),
-        percent(Some(headline.forgetting)),
-        percent(Some(headline.forgetting_paper)),
-        metrics.modules().to_string(),
-    ];
-    let ways = [
-        metrics.summary(|ways| Some(ways.task_given)),
-        metrics.summary(|ways| ways.task_batches),
-        metrics.summary(|ways| ways.mixed),
-        metrics.summary(|ways| ways.single),
-    ];
-    for way in ways {
-        fields.push(percent(way.map(|summary| summary.accuracy)));
-        fields.push(percent(way.map(|summary| summary.forgetting)));
-    }
-    let end =
-        |task: Option<&crate::TaskMetrics>| percent(task.map(|task| task.end.headline(metrics.agnostic)));
-    fields.extend([end(metrics.tasks.first()), end(metrics.tasks.last())]);
-    fields.push(percent(own_head(metrics, |task| task.own_head.task_batches)));
-    fields.push(percent(own_head(metrics, |task| task.own_head.single)));
-    let known = |count: u64| if count == 0 { String::new() } else { count.to_string() };
-    fields.extend([known(metrics.parameters as u64), known(metrics.multiply_adds)]);
-    let cost = run.cost;
-    fields.push(number(cost.map(|cost| cost.learning_seconds)));
-    fields.push(number(cost.map(|cost| cost.testing_seconds)));
-    fields.push(number(cost.map(|cost| cost.peak_mib)));
-    fields
 }
 
 #[cfg(test)]
