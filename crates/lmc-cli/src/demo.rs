@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use lmc::network::NetworkConfig;
 use lmc::{LearnerConfig, presets};
-use lmc_lab::report::{curve, page::Page, selection};
+use lmc_lab::report::{Picture, curve, page::Page, selection};
 use lmc_lab::run_directory::RunDirectory;
 use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
@@ -232,7 +232,7 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
             .enumerate()
             .map(|(task, name)| {
                 let points = matrix.iter().enumerate().skip(task).map(|(after, row)| (after, row[task]));
-                curve::Line { name: name.clone(), points: points.collect(), faint }
+                curve::Line { name: name.clone(), points: points.collect(), colour: task, faint }
             })
             .collect()
     };
@@ -241,16 +241,17 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
         "One line per task, from when it was learned to the end; dashed: fine-tuning.",
     );
     let all: Vec<curve::Line> = [lines(&metrics.matrix, false), lines(rival, true)].concat();
-    page.picture(&curve::svg(&names, &all, "accuracy of each task over the stream"));
+    let about = "accuracy of each task over the stream";
+    page.picture(&curve::picture(&names, &all, curve::Scale::Percent, about));
     page.section(
         "Which modules each task uses",
         "One column per layer, from the input on the left; one square per module, oldest on top; darker is more used.",
     );
     let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
-    let maps: Vec<(String, String)> = metrics
+    let maps: Vec<(String, Picture)> = metrics
         .tasks
         .iter()
-        .map(|task| (task.task.clone(), selection::svg(&task.task, &task.weights, height)))
+        .map(|task| (task.task.clone(), selection::picture(&task.task, &task.weights, height)))
         .collect();
     page.pictures(&maps);
     page.section("Try next", "The model is an ordinary model file.");

@@ -16,6 +16,7 @@ mod merge;
 mod output;
 mod predict;
 mod progress;
+mod report;
 mod run;
 mod streams;
 mod sweep;
@@ -39,6 +40,7 @@ use lmc_streams::{Catalog, DataDirs, Error};
   lmc predict shop.lmc photo.jpg                 and says what it sees, without being told the task
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
   lmc sweep experiments/table1/generated.toml    a grid of experiments: the paper's table 1
+  lmc report runs --out report                   all runs as tables beside the paper's, and a page
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
   lmc data list                                  data sets: known, and on this machine
@@ -68,6 +70,7 @@ enum Verb {
     Merge(merge::Arguments),
     Run(run::Arguments),
     Sweep(sweep::Arguments),
+    Report(report::Arguments),
     Bench(bench::Bench),
 }
 
@@ -84,6 +87,7 @@ impl Cli {
             Verb::Inspect(arguments) => inspect::run(&arguments),
             Verb::Merge(arguments) => merge::run(&arguments),
             Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
+            Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
         }
     }

@@ -62,18 +62,22 @@ pub struct Cost {
     pub peak_mib: f64,
 }
 
-/// What came out of a run.
+/// What came out of a run. Runs of earlier versions lack some of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Task by task.
     pub tasks: Vec<TaskMetrics>,
     /// The method's name.
+    #[serde(default)]
     pub method: String,
     /// Whether it was asked without the task.
+    #[serde(default)]
     pub agnostic: bool,
     /// All parameters at the end.
+    #[serde(default)]
     pub parameters: usize,
     /// Multiply-adds for one answer at the end.
+    #[serde(default)]
     pub multiply_adds: u64,
     /// Accuracy of each task after each, `[after][task]`, in batches of one task, without its ID if the method is
     /// agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere.

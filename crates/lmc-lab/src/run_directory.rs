@@ -151,11 +151,6 @@ impl RunDirectory {
         }
     }
 
-    /// The experiment.
-    pub fn experiment(&self) -> Result<Experiment> {
-        Experiment::read(&self.config, &[])
-    }
-
     /// Whether the run is over.
     pub fn is_finished(&self) -> bool {
         self.metrics.exists() && !self.checkpoint.exists()
@@ -172,10 +167,14 @@ impl RunDirectory {
         Ok(Some(file.metrics))
     }
 
-    /// What the run cost.
-    pub fn cost(&self) -> Result<Cost> {
+    /// What the run cost; runs of old do not say.
+    pub fn cost(&self) -> Result<Option<Cost>> {
+        if !self.cost.exists() {
+            return Ok(None);
+        }
         let text = fs::read_to_string(&self.cost).map_err(lmc_streams::Error::io("read", &self.cost))?;
-        serde_json::from_str(&text).map_err(|error| damaged(&self.cost, error))
+        let cure = "delete the file; only the cost is lost";
+        serde_json::from_str(&text).map(Some).map_err(|error| Error::bad(&self.cost, error.to_string(), cure))
     }
 
     /// Writes what came out; the metrics last, because they say that the run is over.
