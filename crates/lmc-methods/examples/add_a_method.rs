@@ -59,7 +59,14 @@ impl Method for Majority {
     fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
         self.open = None;
         let (task, modules) = (material.task.to_owned(), Vec::new());
-        Ok(Learned { task, best_epoch: 0, epochs: 1, val_accuracy: None, modules_before: Vec::new(), modules })
+        Ok(Learned {
+            task,
+            best_epoch: 0,
+            epochs: 1,
+            val_accuracy: None,
+            modules_before: Vec::new(),
+            modules,
+        })
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
@@ -94,7 +101,11 @@ impl Answers for Majority {
     fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
         let answer = |hint: &Hint| {
             let Hint::Task(task) = *hint else {
-                return Err(Error::setting("majority", "it does not answer without a task ID", "give the task"));
+                return Err(Error::setting(
+                    "majority",
+                    "it does not answer without a task ID",
+                    "give the task",
+                ));
             };
             let label = self.labels.get(task).copied().unwrap_or(0);
             Ok(vec![Answer { task, label, weights: Vec::new() }; images.dims()[0]])

@@ -358,8 +358,7 @@ mod tests {
 
     fn small(anchors: Anchors) -> Result<Ewc> {
         let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
-        let config =
-            EwcConfig { width: Width::Network, anchors, fisher_images: 4, ..EwcConfig::default() };
+        let config = EwcConfig { width: Width::Network, anchors, fisher_images: 4, ..EwcConfig::default() };
         config.init(&network, 1, &Device::flex())
     }
 

@@ -48,8 +48,8 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
         if let Some(prior) = search["prior"].as_u64() {
             assert_eq!(paths[number][..keeps], paths[prior as usize][..keeps]);
         }
-        for layer in keeps..2 {
-            assert_eq!(paths[number][layer] + 1, learned.modules[layer]);
+        for (module, modules) in paths[number].iter().zip(&learned.modules).skip(keeps) {
+            assert_eq!(module + 1, *modules);
         }
     }
 }
@@ -70,7 +70,8 @@ fn sg_f_gates_sum_to_one_and_old_modules_do_not_move() {
         for (number, task) in tasks.iter().enumerate() {
             for answer in answers(&*gated, task, Hint::Task(number)) {
                 // The first task's own controller knows one module per layer; one for all knows all.
-                let modules = if number == 0 && name == "sg_f" { vec![1, 1] } else { learned.modules.clone() };
+                let modules =
+                    if number == 0 && name == "sg_f" { vec![1, 1] } else { learned.modules.clone() };
                 assert_eq!(answer.weights.iter().map(Vec::len).collect::<Vec<_>>(), modules, "{name}");
                 for layer in &answer.weights {
                     assert!(layer.iter().all(|weight| (0.0..=1.0).contains(weight)), "{layer:?}");
