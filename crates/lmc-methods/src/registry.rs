@@ -179,3 +179,58 @@ impl Entry {
         (self.init)(settings, network, seed, device)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Specification §2: what the authors ran, where streams differ.
+    #[test]
+    fn presets_are_the_authors() {
+        let presets = [
+            (
+                "finetune",
+                "s_minus",
+                "width = \"network\"\n[training]\nlearning_rate = 1e-3\nepochs = 100\nbatch = 64",
+            ),
+            ("finetune_l", "s_minus", "width = { modules = 24 }"),
+            ("finetune_l", "s_pl", "width = { modules = 20 }\n[training]\nnormalise = true"),
+            ("ewc", "s_plus", "strength = 1e5\nanchors = \"per_task\"\n[training]\nweight_decay = 1e-3"),
+            ("ewc", "s_in", "strength = 1e3\n[training]\nlearning_rate = 1e-2"),
+            (
+                "ewc",
+                "ood",
+                "strength = 1e3\nwidth = { channels = 256 }\n[training]\nepochs = 50\nweight_decay = 0.0",
+            ),
+            ("online_ewc", "s_pl", "anchors = \"running_mean\"\nwidth = { modules = 20 }"),
+            ("er", "s_minus", "capacity = 5571\nsingle_head = false\n[training]\nweight_decay = 1e-4"),
+            ("er_a_s", "s_pl", "capacity = 4642\nsingle_head = true\n[training]\nweight_decay = 1e-3"),
+            ("hat", "s_minus", "regulariser = 1.0\nlargest_scale = 100.0\nnorm_per_task = true"),
+            ("hat", "s_out", "[training]\nlearning_rate = 0.1\nweight_decay = 1e-3\nnormalise = false"),
+            ("hat", "s_plus", "regulariser = 4.0\nlargest_scale = 200.0\n[training]\nweight_decay = 1e-4"),
+            ("hat", "s_in", "regulariser = 0.75\nnorm_per_task = false\n[training]\nlearning_rate = 0.01"),
+            ("hat", "s_pl", "regulariser = 0.1\nlargest_scale = 400.0\nwidth = { modules = 20 }"),
+            (
+                "hat",
+                "s_pl",
+                "patience = 5\nsmallest_rate = 1e-4\nclip = 1e4\n[training]\nweight_decay = 1e-4",
+            ),
+            (
+                "mntdp",
+                "s_minus",
+                "neighbours = 5\nprior_by = \"validation\"\n[training]\nweight_decay = 1e-3",
+            ),
+            ("mntdp_a", "s_out", "[training]\nweight_decay = 0.0"),
+            ("mntdp", "s_pl", "[training]\nweight_decay = 1e-4"),
+            ("mntdp", "s_long30", "[training]\nepochs = 50\nweight_decay = 1e-3"),
+            ("sg_f", "s_in", "shared = false\nvalidate_every = 3\n[training]\nweight_decay = 1e-3"),
+            ("sg_f_a", "s_plus", "shared = true\n[training]\nweight_decay = 1e-4"),
+        ];
+        for (method, stream, wanted) in presets {
+            let found = find(method).unwrap().resolve(stream, Table::new()).unwrap();
+            let mut with_wanted = found.clone();
+            overlay(&mut with_wanted, toml::from_str(wanted).unwrap());
+            assert_eq!(found, with_wanted, "{method} on {stream}");
+        }
+    }
+}

@@ -28,11 +28,15 @@ pub struct ReplayConfig {
     pub capacity: usize,
     /// One classifier over all classes, asked without the task.
     pub single_head: bool,
+    /// As the authors ran it: batch norms see the batch and old images apart (ER each old task by itself), and ER's old heads
+    /// are frozen. False by default: all pass together, as is usual, so that batch norms see in training what they follow
+    /// for answering.
+    pub released: bool,
 }
 
 impl Default for ReplayConfig {
     fn default() -> Self {
-        Self { training: TrainingConfig::default(), capacity: 5571, single_head: false }
+        Self { training: TrainingConfig::default(), capacity: 5571, single_head: false, released: false }
     }
 }
 
@@ -47,7 +51,7 @@ impl MethodConfig for ReplayConfig {
             "s_long" => memory_of_lmc(100, 5),
             _ => memory_of_lmc(6, 10),
         };
-        Ok(Self { training, capacity, single_head: name == "er_a_s" })
+        Ok(Self { training, capacity, single_head: name == "er_a_s", released: false })
     }
 
     fn check(&self) -> Result<()> {
@@ -59,7 +63,8 @@ impl MethodConfig for ReplayConfig {
 
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Replay> {
         let seed = Seed::root(seed).named("replay");
-        let mut network = Monolith::new(network, &self.training, seed, true, device)?;
+        let mut network =
+            Monolith::new(network, &self.training, seed, !self.released || self.single_head, device)?;
         network.single_head = self.single_head;
         let buffer = Buffer { capacity: self.capacity, stored: Vec::new() };
         Ok(Replay { config: self.clone(), network, buffer, classes: Vec::new(), scales: Vec::new() })
@@ -198,14 +203,25 @@ impl Method for Replay {
         }
         let places: Vec<Vec<usize>> = (0..task).map(|task| self.buffer.of_task(task)).collect();
         let mut network = self.network.clone();
-        let single = self.config.single_head;
+        let (single, released) = (self.config.single_head, self.config.released);
         let more = network.epoch(material, listen, &mut |network, batch| {
             let (pixels, old) = self.replayed(&places, batch, &mut random);
             let (count, [_, channels, height, width]) = (batch.labels.len(), batch.shape);
             let all = [batch.images.clone(), pixels].concat();
             let shape = [count + old.len(), channels, height, width];
-            let images = Tensor::from_data(TensorData::new(all, shape), &network.device);
-            let features = network.trunk.train(images)?;
+            let images: Tensor<4> = Tensor::from_data(TensorData::new(all, shape), &network.device);
+            let by_task = old.chunk_by(|a, b| a.0 == b.0);
+            let (mut at, mut parts) = (0, Vec::new());
+            let spans: Vec<usize> = match (released, single) {
+                (false, _) => vec![count + old.len()],
+                (true, true) => vec![count, old.len()],
+                (true, false) => std::iter::once(count).chain(by_task.clone().map(<[_]>::len)).collect(),
+            };
+            for span in spans.into_iter().filter(|&span| span > 0) {
+                parts.push(network.trunk.train(images.clone().narrow(0, at, span))?);
+                at += span;
+            }
+            let features = Tensor::cat(parts, 0);
             let head = network.head_of[task];
             if single {
                 let logits = all_logits(&network.heads, &features);
@@ -225,15 +241,11 @@ impl Method for Replay {
             let logits = network.heads[head].logits(features.clone().narrow(0, 0, count));
             let mut loss = cross_entropy(logits.clone(), &batch.labels);
             let (mut at, mut tasks) = (count, 1.0);
-            while at < count + old.len() {
-                let (of, _) = old[at - count];
-                let labels: Vec<u32> = old[at - count..]
-                    .iter()
-                    .take_while(|(task, _)| *task == of)
-                    .map(|(_, label)| *label)
-                    .collect();
+            for group in by_task {
+                let head = &network.heads[network.head_of[group[0].0]];
+                let labels: Vec<u32> = group.iter().map(|(_, label)| *label).collect();
                 let part = features.clone().narrow(0, at, labels.len());
-                loss = loss + cross_entropy(network.heads[network.head_of[of]].logits(part), &labels);
+                loss = loss + cross_entropy(head.logits(part), &labels);
                 at += labels.len();
                 tasks += 1.0;
             }

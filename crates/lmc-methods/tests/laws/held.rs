@@ -1,4 +1,4 @@
-//! Finetune and those that hold on to what one network knew: EWC, LwF; and Experts, who share nothing.
+//! Finetune and those that hold on to what one network knew: EWC, LwF, replay; and Experts, who share nothing.
 
 use burn::tensor::Device;
 use lmc::checkpoint::State;
@@ -11,7 +11,7 @@ use lmc_methods::training::below;
 use lmc_methods::{Hint, Method, MethodConfig};
 use lmc_streams::Seed;
 
-use crate::{answers, learn, material, model, network, small, task, training, unmoved};
+use crate::{answers, learn, material, model, network, small, small_with, task, training, unmoved};
 
 #[test]
 fn experts_forget_nothing() {
@@ -101,4 +101,21 @@ fn lwf_is_finetuning_without_strength() {
     let finetune = below("model", &finetune.state(&serde_json::Value::Null, Vec::new()).tensors);
     assert_eq!(finetune, model(&without));
     assert_ne!(finetune, model(&with));
+}
+
+/// Replay trains the heads of old tasks on; as released it does not.
+#[test]
+fn replay_moves_old_heads_unless_as_released() {
+    let (first, second) = (task("digits"), task("textures"));
+    for released in [false, true] {
+        let mut replay = small_with("er", &format!("released = {released}"));
+        learn(&mut *replay, &first);
+        let mut before = model(&*replay);
+        learn(&mut *replay, &second);
+        let after = model(&*replay);
+        assert!(!unmoved(&before, &after), "the trunk moves");
+        before.retain(|name, _| name.starts_with("head"));
+        assert_eq!(before.len(), 2);
+        assert_eq!(unmoved(&before, &after), released);
+    }
 }

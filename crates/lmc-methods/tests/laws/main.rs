@@ -44,19 +44,18 @@ fn small(name: &str) -> Box<dyn Method> {
 
 /// The same with other settings.
 fn small_with(name: &str, more: &str) -> Box<dyn Method> {
-    let settings = if name.starts_with("lmc") {
-        "epochs = 2\nbatch = 16\n[projection]\nepochs = 1\nepochs_after = 1\n[statistics]\nwindow = 4"
-    } else {
-        "[training]\nepochs = 2\nbatch = 16"
-    };
-    let mut changes: Table = toml::from_str(settings).unwrap();
     let entry = find(name).unwrap();
     let known = entry.resolve("s_minus", Table::new()).unwrap();
-    if known.contains_key("width") {
-        changes.insert("width".into(), "network".into());
-    }
-    if known.contains_key("fisher_images") {
-        changes.insert("fisher_images".into(), 8.into());
+    let mut changes = Table::new();
+    let quick = [
+        ("width", "width = \"network\""),
+        ("fisher_images", "fisher_images = 8"),
+        ("training", "training = { epochs = 2, batch = 16 }"),
+        ("projection", "epochs = 2\nbatch = 16\nprojection = { epochs = 1, epochs_after = 1 }"),
+        ("statistics", "statistics = { window = 4 }"),
+    ];
+    for (_, settings) in quick.iter().filter(|(setting, _)| known.contains_key(*setting)) {
+        overlay(&mut changes, toml::from_str(settings).unwrap());
     }
     overlay(&mut changes, toml::from_str(more).unwrap());
     let settings = entry.resolve("s_minus", changes).unwrap();

@@ -48,8 +48,8 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
         if let Some(prior) = search["prior"].as_u64() {
             assert_eq!(paths[number][..keeps], paths[prior as usize][..keeps]);
         }
-        for layer in keeps..2 {
-            assert_eq!(paths[number][layer] + 1, learned.modules[layer]);
+        for (module, modules) in paths[number].iter().zip(&learned.modules).skip(keeps) {
+            assert_eq!(module + 1, *modules);
         }
     }
 }
