@@ -266,13 +266,13 @@ impl Screen {
         let left = self.runs as f64 - self.over as f64 - reached;
         let done = self.worked as f64 + reached;
         let eta = if done > 0.05 {
-            format!("about {} left", duration(self.started.elapsed().mul_f64(left.max(0.0) / done)))
+            format!(", about {} left", duration(self.started.elapsed().mul_f64(left.max(0.0) / done)))
         } else {
             String::new()
         };
         self.total.set_prefix(format!("{} of {} runs", self.over, self.runs));
         self.total.set_position(((self.over as f64 + reached) / self.runs.max(1) as f64 * 1000.0) as u64);
-        self.total.set_message(eta.clone());
+        self.total.set_message(eta.trim_start_matches(", ").to_owned());
         let text = |run: &Going<'_>| {
             let reached = run.reached;
             match reached.epochs {
@@ -297,7 +297,7 @@ impl Screen {
             self.said = Instant::now();
             let each: Vec<String> =
                 going.iter().map(|run| format!("{} ({})", run.run.name, text(run))).collect();
-            self.say(&format!("{} of {} runs, {eta}; now {}", self.over, self.runs, each.join(", ")));
+            self.say(&format!("{} of {} runs{eta}; now {}", self.over, self.runs, each.join(", ")));
         }
     }
 }
