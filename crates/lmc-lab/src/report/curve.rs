@@ -74,7 +74,7 @@ pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> P
              <text x=\"{}\" y=\"{:.1}\" class=\"label\">{}</text></g>",
             to + 4.0,
             place + 4.0,
-            escape(&shortened(&line.name, 24))
+            escape(&shortened(&line.name, 22))
         );
     }
     Picture { width: WIDTH, height, about: about.to_owned(), body: svg, fluid: true }
