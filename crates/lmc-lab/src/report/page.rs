@@ -148,7 +148,11 @@ impl Page {
             ("up3", "+7"),
         ]
         .map(|(class, text)| format!("<b class=\"{class}\">{text}</b>"));
-        self.body += &format!("<p class=\"legend\">{} {}</p>", escape(text), chips.concat());
+        self.body += &format!(
+            "<p class=\"legend\">{} Coloured by size: ours less the paper's {}</p>",
+            escape(text),
+            chips.concat()
+        );
     }
 
     /// A list; each item begins with a name.
