@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let written = write(&records, &arguments.out, &format!("lmc report {}", words.join(" ")))?;
     if arguments.json {
         print_json(&written.table.lines)?;
-    } else {
+    } else if !records.finished.is_empty() {
         show(&written)?;
     }
     for (word, run) in records.incomplete() {

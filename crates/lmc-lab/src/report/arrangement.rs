@@ -45,7 +45,9 @@ pub struct Row<'a> {
 pub struct Cell<'a> {
     /// Finished ones by seed.
     pub runs: Vec<&'a Record>,
-    /// A word for each that is not: `unfinished`, `failed`, `damaged`.
+    /// Finished ones that repeat the settings and the seed of another: they do not count twice.
+    pub repeated: Vec<&'a Record>,
+    /// A word for each that is not finished: `unfinished`, `failed`, `damaged`.
     pub incomplete: Vec<&'static str>,
 }
 
@@ -83,7 +85,10 @@ impl<'a> Arrangement<'a> {
                 put(&mut row.cells[at]);
             };
             for run in records.finished.iter().filter(|run| run.experiment.method == method) {
-                cell(&run.experiment, &mut |cell| cell.runs.push(run));
+                cell(&run.experiment, &mut |cell| {
+                    let known = cell.runs.iter().any(|other| other.experiment.seed == run.experiment.seed);
+                    if known { cell.repeated.push(run) } else { cell.runs.push(run) }
+                });
             }
             for (word, run) in records.incomplete() {
                 if let Some(experiment) = run.experiment.as_ref().filter(|found| found.method == method) {
@@ -109,7 +114,8 @@ impl<'a> Arrangement<'a> {
     /// The row of a run.
     pub fn row_of(&self, record: &Record) -> Option<&Row<'a>> {
         self.rows.iter().find(|row| {
-            row.cells.iter().flat_map(|cell| &cell.runs).any(|run| run.directory == record.directory)
+            let mut runs = row.cells.iter().flat_map(|cell| cell.runs.iter().chain(&cell.repeated));
+            runs.any(|run| run.directory == record.directory)
         })
     }
 }
@@ -144,13 +150,13 @@ impl Cell<'_> {
         self.runs.iter().filter_map(|run| number(run)).collect()
     }
 
-    /// `1 failed, 2 unfinished`; empty if all runs are finished.
+    /// `2 unfinished, 1 failed`; empty if all runs are finished.
     pub fn remark(&self) -> String {
-        let words = ["unfinished", "failed", "damaged"].map(|word| {
-            let count = self.incomplete.iter().filter(|other| **other == word).count();
-            if count == 0 { String::new() } else { format!("{count} {word}") }
-        });
-        words.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(", ")
+        let count = |word: &str| self.incomplete.iter().filter(|other| **other == word).count();
+        let mut counts = ["unfinished", "failed", "damaged"].map(|word| (count(word), word)).to_vec();
+        counts.push((self.repeated.len(), "repeated"));
+        counts.retain(|(count, _)| *count > 0);
+        counts.iter().map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -224,5 +230,17 @@ mod tests {
             ]
         );
         assert_eq!(all.rows[1].file_name(), "finetune-epochs-9");
+    }
+
+    #[test]
+    fn a_run_that_was_copied_counts_once() {
+        let mut copy = record("finetune", "s_minus", 1, [0.5, 0.5]);
+        copy.directory = "copy".into();
+        let finished = vec![record("finetune", "s_minus", 1, [0.5, 0.5]), copy];
+        let records = Records { finished, ..Records::default() };
+        let all = Arrangement::new(&records);
+        let cell = &all.rows[0].cells[0];
+        assert_eq!((cell.runs.len(), cell.remark().as_str()), (1, "1 repeated"));
+        assert!(all.row_of(&records.finished[1]).is_some());
     }
 }

@@ -45,7 +45,7 @@ pub fn grid(all: &Arrangement<'_>) -> Grid {
         for (row, cell) in cells {
             let cells = COLUMNS.iter().map(|(.., share)| {
                 Cell::spread(points(
-                    cell.each(|run| if run.metrics.agnostic { share(&run.metrics) } else { None }),
+                    &cell.each(|run| if run.metrics.agnostic { share(&run.metrics) } else { None }),
                 ))
             });
             rows.push(Line::Cells(row.title.clone(), row.settings.clone(), cells.collect()));

@@ -74,7 +74,7 @@ pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> P
              <text x=\"{}\" y=\"{:.1}\" class=\"label\">{}</text></g>",
             to + 4.0,
             place + 4.0,
-            escape(&shortened(&line.name, 24))
+            escape(&shortened(&line.name, 22))
         );
     }
     Picture { width: WIDTH, height, about: about.to_owned(), body: svg, fluid: true }
@@ -141,7 +141,7 @@ fn ticks(scale: Scale, highest: f64) -> Vec<(f64, String)> {
 /// Names of tasks, or numbers where there is no room for names.
 fn task_labels(tasks: &[String]) -> Vec<(usize, String)> {
     let room = (WIDTH - LEFT - RIGHT) / tasks.len().max(1) as f64;
-    let fits = tasks.iter().all(|task| task.chars().count() as f64 * 6.5 < room);
+    let fits = tasks.iter().all(|task| task.chars().count() as f64 * 6.2 < room);
     let every = tasks.len().div_ceil(20).max(1);
     let label = |(number, task): (usize, &String)| match fits {
         true => (number, escape(task)),

@@ -86,7 +86,10 @@ impl Document {
             text += &match block {
                 Block::Section(title, about) => format!("\n## {}\n\n{}\n", plain(title), plain(about)),
                 Block::Heading(title) => format!("\n### {}\n", plain(title)),
-                Block::Paragraph(sentence) | Block::Legend(sentence) => format!("\n{}\n", plain(sentence)),
+                Block::Paragraph(sentence) => format!("\n{}\n", plain(sentence)),
+                Block::Legend(sentence) => {
+                    format!("\n{} In brackets: ours less the paper's.\n", plain(sentence))
+                }
                 Block::Warning(sentence) => format!("\n> {}\n", plain(sentence)),
                 Block::Grid(grid) => format!("\n{}", grid.markdown()),
                 Block::Charts(charts) => {

@@ -35,7 +35,7 @@ ul { padding-left: 1.2rem; margin: .4rem 0; } li { margin: .25rem 0; }
 .warning { border-left: 3px solid var(--bad); background: var(--faint); padding: .55rem .9rem; border-radius: 0 6px 6px 0; }
 
 table.numbers { border-collapse: separate; border-spacing: 0; width: auto; font-size: .9rem; line-height: 1.3; }
-.numbers th, .numbers td { padding: .4rem .55rem; vertical-align: top; text-align: right; }
+.numbers th, .numbers td { padding: .4rem .42rem; vertical-align: top; text-align: right; }
 .numbers .name { position: sticky; left: 0; z-index: 1; background: var(--paper); text-align: left; color: var(--ink);
   min-width: 7rem; max-width: 11rem; padding-left: 0; border-right: 1px solid var(--line); }
 .numbers thead th { color: var(--soft); font-weight: 500; vertical-align: bottom; border-bottom: 1px solid var(--soft); }
@@ -148,7 +148,11 @@ impl Page {
             ("up3", "+7"),
         ]
         .map(|(class, text)| format!("<b class=\"{class}\">{text}</b>"));
-        self.body += &format!("<p class=\"legend\">{} {}</p>", escape(text), chips.concat());
+        self.body += &format!(
+            "<p class=\"legend\">{} Coloured by size: ours less the paper's {}</p>",
+            escape(text),
+            chips.concat()
+        );
     }
 
     /// A list; each item begins with a name.

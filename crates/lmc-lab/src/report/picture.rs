@@ -67,8 +67,8 @@ impl Picture {
         let (mut body, mut x, mut y) = (String::new(), GAP, GAP);
         let (mut width, mut height) = (0.0_f64, 0.0_f64);
         for (title, picture) in pictures {
-            // A letter takes about 8 pixels: neighbours shall not run into each other.
-            let wide = picture.width.max(title.chars().count() as f64 * 8.0);
+            // A letter takes about 9 pixels: neighbours shall not run into each other.
+            let wide = picture.width.max(title.chars().count() as f64 * 9.0);
             if x > GAP && x + wide > WIDEST {
                 (x, y, height) = (GAP, y + height + GAP, 0.0);
             }

@@ -41,7 +41,7 @@ pub struct Entry {
 }
 
 /// Per cent.
-pub(super) fn points(shares: Vec<f64>) -> Option<Spread> {
+pub(super) fn points(shares: &[f64]) -> Option<Spread> {
     Spread::of(&shares.iter().map(|share| 100.0 * share).collect::<Vec<_>>())
 }
 
@@ -153,8 +153,8 @@ fn entry(method: &str, title: &str, settings: &str, stream: &str, cell: &Runs<'_
         seeds: cell.runs.len(),
         incomplete: cell.remark(),
         papers_images: cell.runs.iter().all(|run| run.is_on_the_papers_images()),
-        accuracy: compared(points(accuracy), Metric::Accuracy),
-        forgetting: compared(points(forgetting), Metric::Forgetting),
+        accuracy: compared(points(&accuracy), Metric::Accuracy),
+        forgetting: compared(points(&forgetting), Metric::Forgetting),
         modules: compared(Spread::of(&modules), Metric::Modules),
     }
 }

@@ -57,9 +57,9 @@ impl Transfer {
             for (column, stream) in all.streams.iter().enumerate() {
                 let cell = &found.cells[column];
                 let ours =
-                    |metric: fn(&Metrics) -> Option<f64>| points(cell.each(|run| metric(&run.metrics)));
+                    |metric: fn(&Metrics) -> Option<f64>| points(&cell.each(|run| metric(&run.metrics)));
                 let expert =
-                    expert(all, row, column).and_then(|cell| points(cell.each(|run| last(&run.metrics))));
+                    expert(all, row, column).and_then(|cell| points(&cell.each(|run| last(&run.metrics))));
                 // Seeds of the expert are not paired with ours: T has no deviation, as in the paper.
                 let transfer = ours(last).zip(expert).map(|(ours, expert)| Spread {
                     mean: ours.mean - expert.mean,
@@ -220,6 +220,7 @@ mod tests {
             .iter()
             .map(|entry| entry.transfer.ours.unwrap().mean.round())
             .collect();
-        assert_eq!(found, [0.0, 0.0, 20.0, 10.0]);
+        // Finetune of 100 and of 9 epochs, then the experts themselves.
+        assert_eq!(found, [10.0, 20.0, 0.0, 0.0]);
     }
 }

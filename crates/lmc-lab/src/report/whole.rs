@@ -68,7 +68,7 @@ fn document(
     selection_section(all, &mut blocks);
     cost_section(all, &mut blocks);
     data_section(records, all, &mut blocks);
-    missing_section(records, &mut blocks);
+    missing_section(records, all, &mut blocks);
     again_section(records, command, &mut blocks);
     Document { title: "Results".into(), about: about(records, all), blocks }
 }
@@ -114,9 +114,7 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
     }
     blocks.push(Block::Grid(table.grid(all)));
     blocks.push(Block::Legend(
-        "Above ours, below the paper's over 6 runs (* fixed in number); a dash is a missing run. Ours less the paper's, \
-         coloured by size:"
-            .to_owned(),
+        "Above ours, below the paper's over 6 runs (* fixed in number); a dash is a missing run.".to_owned(),
     ));
     let absent: Vec<&str> = lmc_methods::registry::methods()
         .iter()
@@ -132,7 +130,7 @@ fn transfer_section(all: &Arrangement<'_>, transfer: &Transfer, blocks: &mut Vec
     blocks.push(section(
         "Transfer",
         "Accuracy of the first and of the last task, each right after it was learned, in per cent, and T: accuracy of the \
-         last task less that of Experts on the same images, which learn it alone. Below in grey: the paper's.",
+         last task less that of Experts on the same images, which learn it alone. Beneath: the paper's.",
     ));
     blocks.push(Block::Grid(transfer.grid(all)));
 }
@@ -314,15 +312,19 @@ fn data_section(records: &Records, all: &Arrangement<'_>, blocks: &mut Vec<Block
     blocks.push(Block::List(items.collect()));
 }
 
-fn missing_section(records: &Records, blocks: &mut Vec<Block>) {
-    if records.incomplete().next().is_none() {
-        return;
-    }
-    blocks.push(section("Runs without results", "They are not part of any number above."));
+fn missing_section(records: &Records, all: &Arrangement<'_>, blocks: &mut Vec<Block>) {
     let item = |(word, run): (&str, &crate::Incomplete)| {
         (run.directory.display().to_string(), format!("{word}: {}", run.why))
     };
-    blocks.push(Block::List(records.incomplete().map(item).collect()));
+    let mut items: Vec<(String, String)> = records.incomplete().map(item).collect();
+    for run in all.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.repeated) {
+        let text = "repeated: another run has the same settings and seed; it does not count twice";
+        items.push((run.directory.display().to_string(), text.to_owned()));
+    }
+    if !items.is_empty() {
+        blocks.push(section("Runs left out", "They are not part of any number above."));
+        blocks.push(Block::List(items));
+    }
 }
 
 fn again_section(records: &Records, command: &str, blocks: &mut Vec<Block>) {
