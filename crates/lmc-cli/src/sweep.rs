@@ -168,8 +168,8 @@ fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Result<Line<'a>> {
                 line.modules = metrics.map(|metrics| metrics.modules());
             }
             Err(_) => {
-                (line.status, line.problem) =
-                    ("failed", Some("its metrics.json is damaged; delete the run or start it with --fresh"))
+                let problem = "its metrics.json is damaged; run it alone with --fresh";
+                (line.status, line.problem) = ("failed", Some(problem));
             }
         }
     }

@@ -6,6 +6,9 @@
 //! tasks leave over, those of embeddings are compensated for the annealing. Plain stochastic gradient descent, whose rate
 //! falls when the validation loss does.
 
+mod gradients;
+mod masked;
+
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Gradients, Tensor};
 use lmc::checkpoint::State;
@@ -22,7 +25,9 @@ use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method, largest};
+use self::gradients::{Apply, Collect};
+use self::masked::{Masked, masked};
+use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
 use crate::registry::{MethodConfig, Width};
 use crate::training::{
@@ -67,11 +72,6 @@ impl Default for HatConfig {
         }
     }
 }
-
-/// Embeddings stay within these bounds.
-const BOUND: f32 = 6.0;
-/// Exponents in the compensation stay within these.
-const EXPONENT: f32 = 50.0;
 
 impl MethodConfig for HatConfig {
     type Method = Hat;
@@ -199,10 +199,6 @@ impl Model {
     }
 }
 
-fn masked(x: Tensor<4>, mask: &Tensor<1>) -> Tensor<4> {
-    x * mask.clone().reshape([1, -1, 1, 1])
-}
-
 impl Hat {
     fn new_task(&self, classes: usize) -> OfTask {
         let seed = self.seed.named("task").numbered(self.model.tasks.len() as u64);
@@ -293,82 +289,6 @@ impl Hat {
         };
         let paths = (0..model.tasks.len()).map(of_task).collect::<Result<Vec<_>>>()?;
         Ok(Masked { paths, heads: model.tasks.into_iter().map(|task| task.head).collect() })
-    }
-}
-
-/// Brings gradients into the form in which they are applied, each with its weight decay.
-///
-/// Paper: nothing about weight decay. Released: it also moves the weights that masks protect, batch norms and embeddings of
-/// old tasks, by a few per cent a task. Here it is masked like the gradient, so that what is protected stays.
-struct Collect<'a> {
-    /// `[layer][channel]`.
-    used: &'a [Vec<f32>],
-    gradients: &'a mut Gradients,
-    config: &'a HatConfig,
-    scale: f64,
-    /// In the order of the walk; empty where there is none.
-    parts: &'a mut Vec<Vec<f32>>,
-}
-
-impl Visitor for Collect<'_> {
-    fn visit<const D: usize>(&mut self, name: &str, role: Role, tensor: &mut Tensor<D>) {
-        let gradient = match role {
-            Role::Buffer => None,
-            _ => tensor.grad_remove(self.gradients),
-        };
-        let Some(gradient) = gradient else {
-            self.parts.push(Vec::new());
-            return;
-        };
-        let mut gradient = values(&gradient);
-        let now = values(tensor);
-        let decay = self.config.training.weight_decay as f32;
-        let last = name.rsplit('.').next().unwrap_or(name);
-        if last.starts_with("embedding") {
-            // The annealed sigmoid is flat almost everywhere: as if s had been 1 throughout.
-            let (scale, largest) = (self.scale as f32, self.config.largest_scale as f32);
-            for (gradient, e) in gradient.iter_mut().zip(&now) {
-                let annealed = (scale * e).clamp(-EXPONENT, EXPONENT).cosh() + 1.0;
-                *gradient *= largest / scale * annealed / (e.cosh() + 1.0);
-            }
-        } else {
-            gradient.iter_mut().zip(&now).for_each(|(gradient, now)| *gradient += decay * now);
-        }
-        if let Some(layer) =
-            name.strip_prefix("layer").and_then(|rest| rest.split('.').next()?.parse::<usize>().ok())
-        {
-            let dims = tensor.dims();
-            let inputs = if D == 4 { dims[1] } else { 1 };
-            let each = gradient.len() / (dims[0] * inputs).max(1);
-            for (at, gradient) in gradient.iter_mut().enumerate() {
-                let (output, input) = (at / (each * inputs), at / each % inputs);
-                // The images themselves are used by all.
-                let before = if D == 4 && layer > 0 { self.used[layer - 1][input] } else { 1.0 };
-                *gradient *= 1.0 - self.used[layer][output].min(before);
-            }
-        }
-        self.parts.push(gradient);
-    }
-}
-
-/// Subtracts gradients; embeddings stay within bounds.
-struct Apply<I> {
-    parts: I,
-    rate: f32,
-}
-
-impl<I: Iterator<Item = Vec<f32>>> Visitor for Apply<I> {
-    fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
-        let Some(gradient) = self.parts.next().filter(|gradient| !gradient.is_empty()) else { return };
-        let mut now = values(tensor);
-        let is_embedding = name.rsplit('.').next().is_some_and(|last| last.starts_with("embedding"));
-        for (now, gradient) in now.iter_mut().zip(gradient) {
-            *now -= self.rate * gradient;
-            if is_embedding {
-                *now = now.clamp(-BOUND, BOUND);
-            }
-        }
-        *tensor = lmc::tensors::tensor(now, tensor.dims(), &tensor.device()).require_grad();
     }
 }
 
@@ -540,41 +460,5 @@ impl Method for Hat {
             self.track();
         }
         Ok(())
-    }
-}
-
-/// Masked paths through one network, for answering.
-struct Masked {
-    /// Layers and masks of each task.
-    paths: Vec<(Vec<FrozenFunctional>, Vec<Tensor<1>>)>,
-    heads: Vec<Classifier>,
-}
-
-impl Masked {
-    fn logits(&self, images: &Tensor<4>, task: usize) -> Result<Tensor<2>> {
-        let Some((layers, masks)) = self.paths.get(task) else {
-            return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-        };
-        let mut x = images.clone();
-        for (layer, mask) in layers.iter().zip(masks) {
-            x = masked(layer.forward(x)?, mask);
-        }
-        Ok(self.heads[task].logits(x.flatten(1, 3)))
-    }
-}
-
-impl Answers for Masked {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let answer = |hint: &Hint| {
-            let Hint::Task(task) = *hint else {
-                return Err(Error::setting("hat", "it does not answer without a task ID", "give the task"));
-            };
-            let logits = self.logits(images, task)?;
-            let [_, classes] = logits.dims();
-            let rows = values(&logits);
-            let told = rows.chunks(classes.max(1));
-            Ok(told.map(|row| Answer { task, label: largest(row) as u32, weights: Vec::new() }).collect())
-        };
-        hints.iter().map(answer).collect()
     }
 }

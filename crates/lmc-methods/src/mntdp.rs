@@ -6,8 +6,10 @@
 //! validation accuracy stays. At test the task's ID gives path and head; MNTDP(A) takes the path whose answers have the
 //! lowest entropy. What a frozen part makes of an image is computed once per candidate.
 
-use burn::tensor::activation::softmax;
-use burn::tensor::{Device, Tensor, TensorData};
+mod neighbours;
+mod paths;
+
+use burn::tensor::Device;
 use lmc::checkpoint::State;
 use lmc::events::Event;
 use lmc::functional::Functional;
@@ -20,7 +22,9 @@ use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method, largest};
+use self::neighbours::{Kept, neighbour_accuracy};
+use self::paths::Paths;
+use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
 use crate::registry::MethodConfig;
 use crate::training::{
@@ -173,26 +177,6 @@ struct Cache {
     val: Kept,
 }
 
-/// Maps of images, row by row, with their labels.
-#[derive(Clone, Debug)]
-struct Kept {
-    values: Vec<f32>,
-    shape: [usize; 3],
-    labels: Vec<u32>,
-}
-
-impl Kept {
-    fn batch(&self, positions: &[u32], device: &Device) -> (Tensor<4>, Vec<u32>) {
-        let [channels, height, width] = self.shape;
-        let each = channels * height * width;
-        let row = |&at: &u32| &self.values[at as usize * each..(at as usize + 1) * each];
-        let values: Vec<f32> = positions.iter().flat_map(row).copied().collect();
-        let labels = positions.iter().map(|&at| self.labels[at as usize]).collect();
-        let data = TensorData::new(values, [positions.len(), channels, height, width]);
-        (Tensor::from_data(data, device), labels)
-    }
-}
-
 impl Mntdp {
     /// Frozen modules of the lowest layers of a task's path.
     fn prefix(&self, task: usize, layers: usize) -> Result<Vec<FrozenFunctional>> {
@@ -289,49 +273,6 @@ impl Mntdp {
     fn modules(&self) -> Vec<usize> {
         self.model.layers.iter().map(Vec::len).collect()
     }
-}
-
-/// Share of `asked` whose label most of the nearest of `known` have, by the cosine of standardised features.
-fn neighbour_accuracy(known: &Kept, asked: &Kept, neighbours: usize) -> f64 {
-    let length: usize = known.shape.iter().product();
-    let count = known.labels.len().max(1) as f64;
-    let mut mean = vec![0.0_f64; length];
-    known.values.chunks(length.max(1)).for_each(|row| {
-        mean.iter_mut().zip(row).for_each(|(mean, &value)| *mean += f64::from(value) / count);
-    });
-    let mut deviation = vec![0.0_f64; length];
-    known.values.chunks(length.max(1)).for_each(|row| {
-        let terms = deviation.iter_mut().zip(row).zip(&mean);
-        terms.for_each(|((sum, &value), mean)| *sum += (f64::from(value) - mean).powi(2) / count);
-    });
-    let standardised = |kept: &Kept| -> Vec<Vec<f32>> {
-        kept.values
-            .chunks(length.max(1))
-            .map(|row| {
-                let numbers = row.iter().zip(mean.iter().zip(&deviation));
-                let row: Vec<f64> = numbers
-                    .map(|(&value, (mean, variance))| (f64::from(value) - mean) / variance.sqrt().max(1e-6))
-                    .collect();
-                let norm = row.iter().map(|value| value * value).sum::<f64>().sqrt().max(1e-12);
-                row.into_iter().map(|value| (value / norm) as f32).collect()
-            })
-            .collect()
-    };
-    let (base, asked_rows) = (standardised(known), standardised(asked));
-    let classes = known.labels.iter().chain(&asked.labels).max().map_or(0, |&label| label as usize + 1);
-    let right = asked_rows.iter().zip(&asked.labels).filter(|(row, label)| {
-        let mut near: Vec<(f32, u32)> = base
-            .iter()
-            .zip(&known.labels)
-            .map(|(other, &label)| (row.iter().zip(other).map(|(a, b)| a * b).sum::<f32>(), label))
-            .collect();
-        near.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut votes = vec![0_u32; classes];
-        near.iter().take(neighbours).for_each(|(_, label)| votes[*label as usize] += 1);
-        let best = (0..classes).rev().max_by_key(|&class| votes[class]).unwrap_or(0);
-        best == **label as usize
-    });
-    right.count() as f64 / asked.labels.len().max(1) as f64
 }
 
 impl Method for Mntdp {
@@ -575,99 +516,5 @@ impl Method for Mntdp {
             keeps,
         });
         Ok(())
-    }
-}
-
-/// Paths through modules, for answering.
-struct Paths {
-    layers: Vec<Vec<FrozenFunctional>>,
-    heads: Vec<Classifier>,
-    paths: Vec<Vec<usize>>,
-}
-
-impl Paths {
-    /// Logits of a task's path, `[image][class]`.
-    fn logits(&self, images: &Tensor<4>, task: usize) -> Result<Tensor<2>> {
-        let Some(path) = self.paths.get(task) else {
-            return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-        };
-        let mut x = images.clone();
-        for (layer, &module) in self.layers.iter().zip(path) {
-            x = layer[module].forward(x)?;
-        }
-        Ok(self.heads[task].logits(x.flatten(1, 3)))
-    }
-
-    fn weights(&self, task: usize) -> Vec<Vec<f64>> {
-        let layers = self.layers.iter().zip(&self.paths[task]);
-        layers
-            .map(|(layer, &chosen)| {
-                (0..layer.len()).map(|module| f64::from(u8::from(module == chosen))).collect()
-            })
-            .collect()
-    }
-}
-
-impl Answers for Paths {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let count = images.dims()[0];
-        // Labels and entropies, [task][image].
-        let mut all: Vec<Option<(Vec<u32>, Vec<f64>)>> = vec![None; self.paths.len()];
-        let mut look = |task: usize| -> Result<(Vec<u32>, Vec<f64>)> {
-            if let Some(Some(found)) = all.get(task) {
-                return Ok(found.clone());
-            }
-            let logits = self.logits(images, task)?;
-            let [_, classes] = logits.dims();
-            let rows = values(&softmax(logits, 1));
-            let entropy = |row: &[f32]| {
-                row.iter().filter(|p| **p > 0.0).map(|&p| -f64::from(p) * f64::from(p).log2()).sum::<f64>()
-            };
-            let rows = rows.chunks(classes.max(1));
-            let found: (Vec<u32>, Vec<f64>) = rows.map(|row| (largest(row) as u32, entropy(row))).unzip();
-            all[task] = Some(found.clone());
-            Ok(found)
-        };
-        let mut answered = Vec::with_capacity(hints.len());
-        for hint in hints {
-            let mut tasks = vec![0; count];
-            if let Hint::Task(task) = *hint {
-                tasks = vec![task; count];
-            } else {
-                let found = (0..self.paths.len()).map(&mut look).collect::<Result<Vec<_>>>()?;
-                let lowest = |entropy: &dyn Fn(usize) -> f64| {
-                    (0..found.len()).min_by(|&a, &b| entropy(a).total_cmp(&entropy(b))).unwrap_or(0)
-                };
-                if *hint == Hint::SameTask {
-                    tasks = vec![lowest(&|task| found[task].1.iter().sum::<f64>()); count];
-                } else {
-                    tasks = (0..count).map(|image| lowest(&|task| found[task].1[image])).collect();
-                }
-            }
-            let mut answers = Vec::with_capacity(count);
-            for (image, task) in tasks.into_iter().enumerate() {
-                let (labels, _) = look(task)?;
-                answers.push(Answer { task, label: labels[image], weights: self.weights(task) });
-            }
-            answered.push(answers);
-        }
-        Ok(answered)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_by_hand() {
-        let kept = |values: &[f32], labels: &[u32]| Kept {
-            values: values.to_vec(),
-            shape: [2, 1, 1],
-            labels: labels.to_vec(),
-        };
-        let known = kept(&[1.0, 0.9, 1.1, 1.0, -1.0, -1.0, -0.9, -1.1], &[0, 0, 1, 1]);
-        let asked = kept(&[2.0, 2.0, -3.0, -2.0, -1.0, -2.0], &[0, 1, 0]);
-        assert!((neighbour_accuracy(&known, &asked, 1) - 2.0 / 3.0).abs() < 1e-12);
     }
 }

@@ -10,23 +10,25 @@
 //! The authors pad images with zeros to the width of the network, so that all modules have one shape. Weights on zeros do
 //! nothing; here first-layer modules have as many inputs as images have channels.
 
-use burn::tensor::activation::{relu, softmax};
-use burn::tensor::module::{conv2d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
-use burn::tensor::{Device, Tensor};
+mod controller;
+mod gated;
+
+use burn::tensor::Device;
 use lmc::checkpoint::State;
 use lmc::events::Event;
 use lmc::functional::Functional;
 use lmc::network::NetworkConfig;
 use lmc::prediction::images;
-use lmc::tensors::{Draw, Role, Visitor, Walk, freeze, join, plain, train, values, without_gradients};
+use lmc::tensors::{Visitor, Walk, freeze, join, plain, train, without_gradients};
 use lmc::{Error, Learned, Material, Result};
-use lmc_kernels::{FrozenFunctionals, Path, weighted_sum};
+use lmc_kernels::{Path, weighted_sum};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method, largest};
+use self::controller::Controller;
+use self::gated::{Gated, frozen};
+use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
 use crate::registry::MethodConfig;
 use crate::training::{
@@ -125,83 +127,6 @@ impl Walk for Model {
     }
 }
 
-/// Computes how much each module counts.
-#[derive(Clone, Debug)]
-struct Controller {
-    /// Convolutions that all layers share.
-    blocks: Vec<Block>,
-    /// One linear map per layer.
-    gates: Vec<Classifier>,
-}
-
-#[derive(Clone, Debug)]
-struct Block {
-    weight: Tensor<4>,
-    bias: Tensor<1>,
-}
-
-impl Walk for Controller {
-    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
-        for (number, block) in self.blocks.iter_mut().enumerate() {
-            visitor.visit(&join(path, &format!("block{number}.weight")), Role::Functional, &mut block.weight);
-            visitor.visit(&join(path, &format!("block{number}.bias")), Role::Functional, &mut block.bias);
-        }
-        for (number, gate) in self.gates.iter_mut().enumerate() {
-            gate.walk(&join(path, &format!("gate{number}")), visitor);
-        }
-    }
-}
-
-impl Controller {
-    fn new(network: &NetworkConfig, modules: &[usize], seed: &Seed, device: &Device) -> Self {
-        let mut draw = Draw::new(&seed.named("blocks"), device);
-        let width = network.width;
-        let blocks = (0..network.depth).map(|_| Block {
-            weight: draw.uniform([width, width, 3, 3], 9 * width),
-            bias: draw.uniform([width], 9 * width),
-        });
-        let blocks = blocks.collect();
-        let gate = |(layer, &modules): (usize, &usize)| {
-            Classifier::new(network.features(), modules, &seed.named("gate").numbered(layer as u64), device)
-        };
-        Self { blocks, gates: modules.iter().enumerate().map(gate).collect() }
-    }
-
-    /// Room for more modules, with random weights for them.
-    fn grown(&self, modules: &[usize], seed: &Seed, device: &Device) -> Self {
-        let grow = |(layer, (gate, &modules)): (usize, (&Classifier, &usize))| {
-            let more = modules.saturating_sub(gate.classes());
-            if more == 0 {
-                return gate.clone();
-            }
-            let features = gate.weight.dims()[1];
-            let new = Classifier::new(features, more, &seed.named("gate").numbered(layer as u64), device);
-            Classifier {
-                weight: Tensor::cat(vec![gate.weight.clone(), new.weight], 0),
-                bias: Tensor::cat(vec![gate.bias.clone(), new.bias], 0),
-            }
-        };
-        let gates = self.gates.iter().zip(modules).enumerate().map(grow).collect();
-        Self { blocks: self.blocks.clone(), gates }
-    }
-
-    /// Weights `[module, image]` for a layer's input.
-    fn weights(&self, layer: usize, input: &Tensor<4>) -> Tensor<2> {
-        let mut x = input.clone();
-        for block in &self.blocks[..self.blocks.len() - layer] {
-            let [outputs, _, height, width] = block.weight.dims();
-            let channels = x.dims()[1];
-            let weight = block.weight.clone().slice([0..outputs, 0..channels, 0..height, 0..width]);
-            let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
-            x = relu(max_pool2d(
-                conv2d(x, weight, Some(block.bias.clone()), options),
-                MaxPoolOptions::new([2, 2]),
-            ));
-        }
-        softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose()
-    }
-}
-
 /// What a candidate adds and trains.
 #[derive(Clone, Debug)]
 struct Candidate {
@@ -232,14 +157,6 @@ struct Search {
     parts: Candidate,
     /// Candidate, validation accuracy, epoch and parts of the best that is finished.
     best: Option<(usize, f64, usize, Candidate)>,
-}
-
-/// Modules of a layer in evaluation mode.
-fn frozen(modules: &[Functional]) -> Result<Option<FrozenFunctionals>> {
-    const PADDING: usize = 2;
-    let parts: Vec<_> =
-        modules.iter().map(|module| (module.parameters.clone(), module.running.clone())).collect();
-    Ok(if parts.is_empty() { None } else { Some(FrozenFunctionals::new(&parts, PADDING)?) })
 }
 
 impl SoftGating {
@@ -528,71 +445,5 @@ impl Method for SoftGating {
             from,
         });
         Ok(())
-    }
-}
-
-/// Gated modules, for answering.
-struct Gated {
-    /// Modules of each layer, for each controller those that it knows.
-    layers: Vec<Vec<FrozenFunctionals>>,
-    controllers: Vec<Controller>,
-    heads: Vec<Classifier>,
-}
-
-impl Gated {
-    fn new(
-        modules: &[Vec<Functional>],
-        controllers: Vec<Controller>,
-        heads: Vec<Classifier>,
-    ) -> Result<Self> {
-        let known = |controller: &Controller| {
-            let layers = modules.iter().zip(&controller.gates);
-            let layers = layers.map(|(modules, gate)| {
-                frozen(&modules[..gate.classes().min(modules.len())])?.ok_or_else(nothing_open)
-            });
-            layers.collect::<Result<Vec<_>>>()
-        };
-        let layers = controllers.iter().map(known).collect::<Result<Vec<_>>>()?;
-        Ok(Self { layers, controllers, heads })
-    }
-
-    /// Features of images, and the weights `[layer]` of modules `[module, image]`.
-    fn features(&self, images: &Tensor<4>, controller: usize) -> Result<(Tensor<2>, Vec<Tensor<2>>)> {
-        let mut x = images.clone();
-        let mut all = Vec::with_capacity(self.layers[controller].len());
-        for (layer, modules) in self.layers[controller].iter().enumerate() {
-            let weights = self.controllers[controller].weights(layer, &x);
-            x = weighted_sum(modules.forward(x, Path::Fast)?, None, weights.clone(), Path::Fast)?;
-            all.push(weights);
-        }
-        Ok((x.flatten(1, 3), all))
-    }
-}
-
-impl Answers for Gated {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let answer = |hint: &Hint| {
-            let Hint::Task(task) = *hint else {
-                return Err(Error::setting("sg_f", "its heads need a task ID", "give the task"));
-            };
-            let Some(head) = self.heads.get(task) else {
-                return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-            };
-            let (features, weights) = self.features(images, task.min(self.controllers.len() - 1))?;
-            let count = images.dims()[0];
-            let weights: Vec<Vec<f32>> = weights.iter().map(values).collect();
-            let weights_of = |image: usize| -> Vec<Vec<f64>> {
-                let layer = |weights: &Vec<f32>| {
-                    weights.chunks(count.max(1)).map(|module| f64::from(module[image])).collect()
-                };
-                weights.iter().map(layer).collect()
-            };
-            let logits = values(&head.logits(features));
-            let rows = logits.chunks(head.classes().max(1)).enumerate();
-            Ok(rows
-                .map(|(image, row)| Answer { task, label: largest(row) as u32, weights: weights_of(image) })
-                .collect())
-        };
-        hints.iter().map(answer).collect()
     }
 }
