@@ -1,6 +1,6 @@
 //! `lmc report`: runs become tables beside the paper's, pictures and a page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -33,11 +33,7 @@ pub struct Arguments {
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let records = Records::find(&arguments.runs)?;
-    let mut words: Vec<String> =
-        arguments.runs.iter().map(|path| quoted(&path.display().to_string())).collect();
-    words.push(format!("--out {}", quoted(&arguments.out.display().to_string())));
-    let written = write(&records, &arguments.out, &format!("lmc report {}", words.join(" ")))?;
+    let (records, written) = make(&arguments.runs, &arguments.out)?;
     if arguments.json {
         print_json(&written.table.lines)?;
     } else if !records.finished.is_empty() {
@@ -56,7 +52,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn show(written: &Written) -> Result<()> {
+/// Writes the report of the runs below some folders.
+pub fn make(runs: &[PathBuf], out: &Path) -> Result<(Records, Written)> {
+    let records = Records::find(runs)?;
+    let mut words: Vec<String> = runs.iter().map(|path| quoted(&path.display().to_string())).collect();
+    words.push(format!("--out {}", quoted(&out.display().to_string())));
+    let written = write(&records, out, &format!("lmc report {}", words.join(" ")))?;
+    Ok((records, written))
+}
+
+/// Prints table 1 and what was written.
+pub fn show(written: &Written) -> Result<()> {
     let titles = ["stream", "method", "seeds", "A", "paper", "diff", "F", "paper ", "diff ", "M", "paper  "];
     let mut entries: Vec<&Entry> = written.table.lines.iter().filter(|entry| entry.seeds > 0).collect();
     // Stream by stream, methods as they come.

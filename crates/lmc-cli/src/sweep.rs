@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::interrupt;
 use crate::output::{print, print_json, table};
+use crate::report;
 use crate::run::name;
 
 /// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped goes on.
@@ -20,7 +21,8 @@ use crate::run::name;
   lmc sweep experiments/table1/generated.toml                    the paper's table 1 on generated pictures
   lmc sweep experiments/table1/quick.toml --only stream=s_minus  one stream of it, on real data
   lmc sweep experiments/table1/full.toml --plan                  the runs, without running them
-  lmc report runs/table1-quick --out report                      what came out, as pages and tables")]
+
+Written into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
 pub struct Arguments {
     /// The sweep, a .toml file.
     sweep: PathBuf,
@@ -92,16 +94,23 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         interrupt::asked()
     })?;
     screen.bars.clear()?;
-    let lines = sweep
-        .runs
-        .iter()
-        .zip(&outcomes)
-        .map(|(run, outcome)| line(run, outcome))
-        .collect::<Result<Vec<_>>>()?;
+    let lines: Vec<Line<'_>> =
+        sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();
+    let finished = lines.iter().any(|line| line.accuracy.is_some());
+    let report =
+        finished.then(|| report::make(std::slice::from_ref(&out), &out.join("report"))).transpose()?;
     if arguments.json {
         print_json(&lines)?;
     } else {
-        report(&lines, &out)?;
+        let failed =
+            lines.iter().filter_map(|line| Some(vec![line.name.to_owned(), line.problem?.to_owned()]));
+        let failed: Vec<Vec<String>> = failed.collect();
+        if !failed.is_empty() {
+            print(&table(&["failed", "why"], &[], failed))?;
+        }
+        if let Some((_, written)) = report {
+            report::show(&written)?;
+        }
     }
     let stopped = outcomes.iter().filter(|outcome| **outcome == Outcome::Stopped).count();
     if stopped > 0 {
@@ -151,7 +160,7 @@ fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
     print(&format!("{} runs; manifest: {}", sweep.runs.len(), out.join("manifest.json").display()))
 }
 
-fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Result<Line<'a>> {
+fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Line<'a> {
     let (status, problem) = match outcome {
         Outcome::Before => ("finished before", None),
         Outcome::Finished => ("finished", None),
@@ -173,23 +182,7 @@ fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Result<Line<'a>> {
             }
         }
     }
-    Ok(line)
-}
-
-fn report(lines: &[Line<'_>], out: &Path) -> Result<()> {
-    let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"));
-    let row = |line: &Line<'_>| {
-        vec![
-            line.name.to_owned(),
-            line.problem
-                .map_or_else(|| line.status.to_owned(), |problem| format!("{}: {problem}", line.status)),
-            number(line.accuracy),
-            number(line.forgetting),
-            line.modules.map_or_else(|| "-".into(), |modules| modules.to_string()),
-        ]
-    };
-    print(&table(&["run", "status", "A", "F", "M"], &["A", "F", "M"], lines.iter().map(row).collect()))?;
-    print(&format!("Next: lmc report {} --out report", out.display()))
+    line
 }
 
 /// What is seen while runs go on: a bar per run on a terminal, a line per event elsewhere.

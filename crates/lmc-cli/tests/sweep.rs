@@ -106,13 +106,15 @@ fn killed_twice_ends_with_the_same_table() {
         assert!(ours == theirs, "{name} differs");
     }
     // Once more: nothing is left to do.
-    let again = machine.lmc("sweep sweep.toml --out killed");
+    let again = machine.lmc("sweep sweep.toml --out killed --json");
     assert!(
         again.code == 0 && again.out.matches("finished before").count() == 4,
         "{}{}",
         again.out,
         again.err
     );
+    let table = |out: &str| fs::read_to_string(machine.path(out).join("report/table1.csv")).unwrap();
+    assert_eq!(table("killed"), table("whole"));
 }
 
 #[test]
