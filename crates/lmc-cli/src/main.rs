@@ -6,6 +6,7 @@
 mod answers;
 mod bench;
 mod bench_growth;
+mod bench_methods;
 mod data;
 mod demo;
 mod evaluate;
