@@ -118,6 +118,32 @@ fn killed_twice_ends_with_the_same_table() {
 }
 
 #[test]
+fn a_cut_of_the_generated_table_from_end_to_end() {
+    let machine = Machine::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/table1/generated.toml");
+    fs::copy(file, machine.path("generated.toml")).unwrap();
+    let cut = "--only stream=s_minus --only method=experts,er_a_s,lmc_a --set network.width=4";
+    let swept = machine.lmc(&format!("sweep generated.toml {cut} --out runs"));
+    assert_eq!(swept.code, 0, "{}{}", swept.out, swept.err);
+    for part in ["Experts", "ER(A,S)", "LMC(A)", "67.2 ± 1.5"] {
+        assert!(swept.out.contains(part), "{part} is missing in {}", swept.out);
+    }
+    let read = |name: &str| fs::read_to_string(machine.path("runs/report").join(name)).unwrap();
+    let page = read("index.html");
+    for part in ["Table 1", "Transfer", "LMC(A)", "generated-objects", "<svg"] {
+        assert!(page.contains(part), "{part} is missing in the page");
+    }
+    // Nothing comes from the network.
+    assert!(!page.contains("<script") && !page.contains("src=\"http") && !page.contains("@import"));
+    // Experts forget nothing.
+    let again = machine.lmc(&format!("sweep generated.toml {cut} --out runs --json"));
+    let lines: Vec<Value> = serde_json::from_str(&again.out).unwrap();
+    let experts = lines.iter().find(|line| line["name"].as_str().unwrap().starts_with("experts")).unwrap();
+    assert_eq!(experts["forgetting"].as_f64(), Some(0.0));
+    assert_eq!(read("runs.csv").lines().count(), 4);
+}
+
+#[test]
 fn a_failed_run_is_reported_and_stops_no_other() {
     let machine = machine();
     let text = r#"
