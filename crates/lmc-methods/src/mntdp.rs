@@ -201,6 +201,9 @@ impl Mntdp {
             shape: [shape.channels, shape.height, shape.width],
             labels: Vec::new(),
         };
+        if set.is_empty() {
+            return Ok(kept);
+        }
         for batch in self.config.training.stored(scale).init(set)? {
             let mut x = images(&batch, &device);
             for layer in prefix {
