@@ -111,9 +111,9 @@ pub fn asked(learner: &Learner, sets: &[(usize, TaskSet)]) -> Result<Vec<Answere
         let single = ask(&predictor, set, *head, size, Company::Alone)?;
         let ways = Ways {
             task_given: batches.given.accuracy(),
-            task_batches: batches.chosen.accuracy(),
-            mixed: mixed.accuracy(),
-            single: single.chosen.accuracy(),
+            task_batches: Some(batches.chosen.accuracy()),
+            mixed: Some(mixed.accuracy()),
+            single: Some(single.chosen.accuracy()),
         };
         answered.push(Answered { ways, batches: batches.chosen, single: single.chosen });
     }

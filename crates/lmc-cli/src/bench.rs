@@ -8,7 +8,7 @@ use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::workloads::Device;
 use serde::Serialize;
 
-use crate::{bench_growth, output};
+use crate::{bench_growth, bench_methods, output};
 
 /// How long a training step and a forward pass take on this machine.
 ///
@@ -19,6 +19,7 @@ use crate::{bench_growth, output};
 #[command(after_help = "Examples:
   lmc bench                      all workloads, about half a minute
   lmc bench --growth             1 to 16 modules per layer
+  lmc bench --methods            LMC and its rivals
   lmc bench --threads 1 --json   for scripts
   lmc bench --only w2 --plain    one workload, and burn's own operations for comparison")]
 pub struct Bench {
@@ -38,6 +39,9 @@ pub struct Bench {
     /// How a training step and an answer grow with the number of modules, instead of the workloads.
     #[arg(long, conflicts_with_all = ["only", "plain"])]
     growth: bool,
+    /// A training step of every method beside LMC's, instead of the workloads.
+    #[arg(long, conflicts_with_all = ["only", "plain", "growth"])]
+    methods: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value_t)]
     device: Where,
@@ -102,6 +106,9 @@ pub fn run(bench: &Bench) -> Result<()> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     if bench.growth {
         return bench_growth::run(bench.seconds, bench.json);
+    }
+    if bench.methods {
+        return bench_methods::run(bench.seconds, bench.json);
     }
     let bar = output::spinner("measuring matrix multiply".into());
     let peak = matrix_multiply_peak(&device);

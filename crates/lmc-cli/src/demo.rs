@@ -6,12 +6,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use lmc::adam::OptimiserConfig;
 use lmc::network::NetworkConfig;
-use lmc::{LearnerConfig, Material, presets};
-use lmc_lab::report::{curve, page::Page, selection};
-use lmc_lab::{Experiment, Method, Metrics, Run};
-use lmc_methods::finetune::FinetuneConfig;
+use lmc::{LearnerConfig, presets};
+use lmc_lab::report::{Picture, curve, page::Page, selection};
+use lmc_lab::run_directory::RunDirectory;
+use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
 
 use crate::interrupt;
@@ -28,6 +27,9 @@ pub struct Arguments {
     /// Epochs per task; fewer are quicker and worse.
     #[arg(long, default_value_t = 30)]
     epochs: usize,
+    /// Delete what an earlier demo left in the folder, and start anew.
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     threads: Threads,
 }
@@ -86,7 +88,6 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let started = Instant::now();
     let out = &arguments.out;
     fs::create_dir_all(out).map_err(lmc_streams::Error::io("create", out))?;
-    clear_finished(out)?;
     let file = out.join("stream.toml");
     replace_file(&file, STREAM.as_bytes())?;
     let experiment = experiment(&file, arguments.epochs)?;
@@ -96,31 +97,35 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     interrupt::listen()?;
     let mut progress = Progress::new(false);
     progress.say("LMC learns six tasks; every module that is added stays as it is for ever.");
-    let job = Run { experiment: &experiment, stream: &stream, directory: out, device: &device() };
+    // A demo that is over is shown again from the beginning; one that was stopped goes on.
+    let fresh = |directory: &Path| RunDirectory::new(directory).is_finished();
+    let finetune = out.join("finetune");
+    let again = arguments.fresh || fresh(out);
+    let job = Run {
+        experiment: &experiment,
+        stream: &stream,
+        directory: out,
+        fresh: again,
+        tensorboard: false,
+        device: &device(),
+    };
     let metrics = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
         interrupt::asked()
     })?;
     progress.say("The same stream by plain fine-tuning, one network for all.");
-    let rival = finetune(&stream, &experiment)?;
+    let rival = rival(&experiment)?;
+    let job = Run { experiment: &rival, directory: &finetune, fresh: again || fresh(&finetune), ..job };
+    let rival = lmc_lab::run(&job, &mut |notice| {
+        progress.follow(&notice);
+        interrupt::asked()
+    })?
+    .matrix;
     let report = out.join("report.html");
     replace_file(&report, page(&stream, &metrics, &rival, out).as_bytes())?;
     show(&metrics, &rival)?;
     print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
     print(&format!("Next: {}", next(out)))
-}
-
-/// A demo that is over is shown again from the beginning; one that was stopped goes on.
-fn clear_finished(out: &Path) -> Result<()> {
-    if out.join("metrics.json").exists() && !out.join("checkpoint.safetensors").exists() {
-        for name in ["config.toml", "metrics.json", "events.jsonl"] {
-            let path = out.join(name);
-            if path.exists() {
-                fs::remove_file(&path).map_err(lmc_streams::Error::io("remove", &path))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
@@ -131,42 +136,24 @@ fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
         stream: stream.display().to_string(),
         variant: "auto".into(),
         stream_seed: None,
-        method: Method::LmcA,
+        method: "lmc_a".into(),
         preset: "own".into(),
         seed: 1,
         checkpoint_epochs: 5,
         network: NetworkConfig { width: 32, ..NetworkConfig::default() },
-        learner,
+        learner: toml::Table::try_from(learner)?,
     })
 }
 
-/// `[after][task]` of fine-tuning, with the task given.
-fn finetune(stream: &Stream, experiment: &Experiment) -> Result<Vec<Vec<f64>>> {
-    let config = FinetuneConfig {
-        network: experiment.network.clone(),
-        optimiser: OptimiserConfig::default(),
-        batch: experiment.learner.batch,
-        epochs: experiment.learner.epochs,
-        seed: experiment.seed,
-    };
-    let mut rival = config.init(&device())?;
-    let waiting = spinner(String::new());
-    let mut matrix = Vec::new();
-    for (number, task) in stream.tasks.iter().enumerate() {
-        let material =
-            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
-        rival.learn(material, &mut |epoch| {
-            waiting.set_message(format!("fine-tuning on '{}', epoch {}", task.name, epoch + 1));
-        })?;
-        let row: lmc::Result<Vec<f64>> = stream.tasks[..=number]
-            .iter()
-            .enumerate()
-            .map(|(head, task)| rival.accuracy(head, &task.test))
-            .collect();
-        matrix.push(row?);
-    }
-    waiting.finish_and_clear();
-    Ok(matrix)
+/// The same by fine-tuning, on images that are not normalised either.
+fn rival(lmc: &Experiment) -> Result<Experiment> {
+    let epochs = lmc.learner.get("epochs").cloned().unwrap_or(100.into());
+    let training = toml::Table::from_iter([("epochs".into(), epochs), ("normalise".into(), false.into())]);
+    let changes = toml::Table::from_iter([("training".into(), training.into())]);
+    let learner = lmc_methods::find("finetune")?
+        .resolve("own", changes)
+        .map_err(|problem| lmc::Error::setting("demo", problem, "report this as a bug of lmc"))?;
+    Ok(Experiment { method: "finetune".into(), learner, ..lmc.clone() })
 }
 
 /// One row per task, and the mean.
@@ -175,7 +162,7 @@ fn rows(metrics: &Metrics, rival: &[Vec<f64>]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut sums = [0.0; 6];
     for (number, task) in metrics.tasks.iter().enumerate() {
-        let (after, end) = (task.after.task_batches, task.end.task_batches);
+        let (after, end) = (task.after.headline(true), task.end.headline(true));
         let (rival_after, rival_end) = (rival[number][number], last[number]);
         let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
         rows.push(vec![
@@ -216,7 +203,7 @@ const TITLES: [&str; 8] = [
 fn show(metrics: &Metrics, rival: &[Vec<f64>]) -> Result<()> {
     print("")?;
     print(&table(&TITLES, &TITLES[2..], rows(metrics, rival)))?;
-    let single = metrics.summary(|ways| ways.single).accuracy;
+    let single = metrics.summary(|ways| ways.single).map_or(0.0, |summary| summary.accuracy);
     print(&format!(
         "Test accuracy. LMC is never told the task; fine-tuning is. Asked image by image LMC has {} on average.",
         percent(single)
@@ -245,7 +232,7 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
             .enumerate()
             .map(|(task, name)| {
                 let points = matrix.iter().enumerate().skip(task).map(|(after, row)| (after, row[task]));
-                curve::Line { name: name.clone(), points: points.collect(), faint }
+                curve::Line { name: name.clone(), points: points.collect(), colour: task, faint }
             })
             .collect()
     };
@@ -254,16 +241,17 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
         "One line per task, from when it was learned to the end; dashed: fine-tuning.",
     );
     let all: Vec<curve::Line> = [lines(&metrics.matrix, false), lines(rival, true)].concat();
-    page.picture(&curve::svg(&names, &all, "accuracy of each task over the stream"));
+    let about = "accuracy of each task over the stream";
+    page.picture(&curve::picture(&names, &all, curve::Scale::Percent, about));
     page.section(
         "Which modules each task uses",
         "One column per layer, from the input on the left; one square per module, oldest on top; darker is more used.",
     );
     let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
-    let maps: Vec<(String, String)> = metrics
+    let maps: Vec<(String, Picture)> = metrics
         .tasks
         .iter()
-        .map(|task| (task.task.clone(), selection::svg(&task.task, &task.weights, height)))
+        .map(|task| (task.task.clone(), selection::picture(&task.task, &task.weights, height)))
         .collect();
     page.pictures(&maps);
     page.section("Try next", "The model is an ordinary model file.");

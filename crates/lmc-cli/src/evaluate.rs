@@ -160,7 +160,8 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         .map(|result| {
             let Ways { task_given, task_batches, mixed, single } = result.accuracy;
             let mut row = vec![result.task.clone(), result.images.to_string()];
-            row.extend([task_given, task_batches, mixed, single].map(percent));
+            let ways = [Some(task_given), task_batches, mixed, single];
+            row.extend(ways.map(|way| way.map_or_else(|| "-".into(), percent)));
             row.push(result.novel.map_or_else(|| "?".into(), percent));
             row
         })
@@ -169,8 +170,12 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         let mean = |way: fn(&Ways) -> f64| {
             percent(results.iter().map(|result| way(&result.accuracy)).sum::<f64>() / results.len() as f64)
         };
-        let means: [fn(&Ways) -> f64; 4] =
-            [|ways| ways.task_given, |ways| ways.task_batches, |ways| ways.mixed, |ways| ways.single];
+        let means: [fn(&Ways) -> f64; 4] = [
+            |ways| ways.task_given,
+            |ways| or_zero(ways.task_batches),
+            |ways| or_zero(ways.mixed),
+            |ways| or_zero(ways.single),
+        ];
         let images: usize = results.iter().map(|result| result.images).sum();
         let mut row = vec!["mean".into(), images.to_string()];
         row.extend(means.map(mean));
@@ -204,6 +209,11 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         })
         .collect();
     print(&table(&["task", "answered by the head of"], &[], rows))
+}
+
+/// LMC is always asked in all ways.
+fn or_zero(way: Option<f64>) -> f64 {
+    way.unwrap_or(0.0)
 }
 
 /// The tasks of a stream that the model knows, with their heads.

@@ -1,5 +1,6 @@
 //! Ctrl-C: the first one asks to stop when the state can be saved, the second stops at once.
 
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -23,4 +24,13 @@ pub fn listen() -> Result<()> {
 /// Whether somebody asked to stop.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
+}
+
+/// The end of standard input asks too: whoever started this program is gone, or wants it to stop.
+pub fn listen_to_input() {
+    std::thread::spawn(|| {
+        let mut ignored = [0; 256];
+        while std::io::stdin().read(&mut ignored).is_ok_and(|bytes| bytes > 0) {}
+        ASKED.store(true, Ordering::SeqCst);
+    });
 }

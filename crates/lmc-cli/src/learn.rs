@@ -142,8 +142,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         .zip(before.iter().zip(after))
         .map(|((head, _), (before, after))| Checked {
             task: learner.network.heads[*head].task.clone(),
-            before: before.task_batches,
-            after: after.task_batches,
+            before: before.headline(true),
+            after: after.headline(true),
         })
         .collect();
     report(arguments, &task, &learned, &checked)

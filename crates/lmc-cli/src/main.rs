@@ -1,11 +1,12 @@
 //! `lmc`, the Local Module Composer: one file per verb, each thin over the libraries.
 //!
 //! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
-//! 70 a bug of ours.
+//! 70 a bug of ours; 75 another process works on the same run; 130 stopped by Ctrl-C.
 
 mod answers;
 mod bench;
 mod bench_growth;
+mod bench_methods;
 mod data;
 mod demo;
 mod evaluate;
@@ -16,8 +17,10 @@ mod merge;
 mod output;
 mod predict;
 mod progress;
+mod report;
 mod run;
 mod streams;
+mod sweep;
 mod threads;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -37,6 +40,8 @@ use lmc_streams::{Catalog, DataDirs, Error};
   lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
   lmc predict shop.lmc photo.jpg                 and says what it sees, without being told the task
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
+  lmc sweep experiments/table1/generated.toml    a grid of experiments: the paper's table 1
+  lmc report runs --out report                   all runs as tables beside the paper's, and a page
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
   lmc data list                                  data sets: known, and on this machine
@@ -65,6 +70,8 @@ enum Verb {
     Inspect(inspect::Arguments),
     Merge(merge::Arguments),
     Run(run::Arguments),
+    Sweep(sweep::Arguments),
+    Report(report::Arguments),
     Bench(bench::Bench),
 }
 
@@ -80,6 +87,8 @@ impl Cli {
             Verb::Evaluate(arguments) => evaluate::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Inspect(arguments) => inspect::run(&arguments),
             Verb::Merge(arguments) => merge::run(&arguments),
+            Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
+            Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
         }
     }
@@ -115,9 +124,13 @@ fn main() -> ExitCode {
 
 /// 1 for what the machine did, 2 for what the user can correct.
 fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<sweep::Failed>() {
+        return 1;
+    }
     let learning = error.downcast_ref::<lmc::Error>();
     let input = match learning {
         Some(lmc::Error::Stopped { .. }) => return interrupt::EXIT_CODE,
+        Some(lmc::Error::Locked { .. }) => return lmc_lab::pool::LOCKED,
         Some(lmc::Error::Input(input)) => Some(input),
         _ => error.downcast_ref::<Error>(),
     };

@@ -49,7 +49,7 @@ impl Progress {
     /// Shows what a run does.
     pub fn follow(&mut self, notice: &Notice<'_>) {
         match notice {
-            Notice::Learning(_, event) => self.show(event),
+            Notice::Learning(event) => self.show(event),
             Notice::Testing { after, task } => self.testing(after, task),
         }
     }
@@ -105,7 +105,10 @@ impl Progress {
                     listed(modules)
                 ));
             }
-            Event::ProjectionStarted { .. } | Event::ProjectionEnded { .. } | Event::Checkpointed { .. } => {}
+            Event::StreamStarted { .. }
+            | Event::ProjectionStarted { .. }
+            | Event::ProjectionEnded { .. }
+            | Event::Checkpointed { .. } => {}
         }
     }
 

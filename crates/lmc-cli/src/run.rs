@@ -17,6 +17,7 @@ use crate::threads::Threads;
 #[command(after_help = "Examples:
   lmc run experiments/ctrl/lmc_a/s_minus.toml                            the paper's S- by LMC(A)
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set learner.epochs=10    shorter
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a rival, with its own settings
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed, a directory of its own")]
 pub struct Arguments {
     /// The experiment, a .toml file.
@@ -27,6 +28,15 @@ pub struct Arguments {
     /// The run directory; by default runs/NAME-HASH, where the hash is that of the configuration.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Delete what an earlier run left in the run directory, and start anew.
+    #[arg(long)]
+    fresh: bool,
+    /// Write event files for TensorBoard into the run directory too.
+    #[arg(long)]
+    tensorboard: bool,
+    /// Save and stop when standard input ends: for programs that start runs.
+    #[arg(long, hide = true)]
+    stop_at_end_of_input: bool,
     /// The metrics as JSON.
     #[arg(long)]
     json: bool,
@@ -46,6 +56,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let stream = catalog.stream(&experiment.request()?)?;
     waiting.finish_and_clear();
     interrupt::listen()?;
+    if arguments.stop_at_end_of_input {
+        interrupt::listen_to_input();
+    }
     let mut progress = Progress::new(false);
     for substitution in &stream.substitutions {
         progress.say(&format!("note: {substitution}"));
@@ -55,6 +68,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         experiment: &experiment,
         stream: &stream,
         directory: &directory,
+        fresh: arguments.fresh,
+        tensorboard: arguments.tensorboard,
         device: &crate::threads::device(),
     };
     let metrics = lmc_lab::run(&job, &mut |notice| {
@@ -68,7 +83,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
 }
 
 /// `lmc_a-s_minus` for `experiments/ctrl/lmc_a/s_minus.toml`.
-fn name(path: &std::path::Path) -> String {
+pub fn name(path: &std::path::Path) -> String {
     let part = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let folder = part(path.parent().and_then(std::path::Path::file_name));
     [folder, part(path.file_stem())].into_iter().flatten().collect::<Vec<_>>().join("-")
@@ -76,6 +91,7 @@ fn name(path: &std::path::Path) -> String {
 
 fn report(metrics: &Metrics) -> Result<()> {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let asked = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let mut rows: Vec<Vec<String>> = metrics
         .tasks
         .iter()
@@ -84,22 +100,22 @@ fn report(metrics: &Metrics) -> Result<()> {
             vec![
                 task.task.clone(),
                 modules.join(" "),
-                percent(task.after.task_batches),
-                percent(task.end.task_batches),
+                percent(task.after.headline(metrics.agnostic)),
+                percent(task.end.headline(metrics.agnostic)),
                 percent(task.end.task_given),
-                percent(task.end.mixed),
-                percent(task.end.single),
-                percent(task.own_head.task_batches),
+                asked(task.end.mixed),
+                asked(task.end.single),
+                if metrics.agnostic { percent(task.own_head.task_batches) } else { "-".into() },
             ]
         })
         .collect();
-    let mean = |way: fn(&Ways) -> f64| percent(metrics.summary(way).accuracy);
+    let mean = |way: fn(&Ways) -> Option<f64>| asked(metrics.summary(way).map(|summary| summary.accuracy));
     rows.push(vec![
         "mean (A)".into(),
         metrics.modules().to_string(),
         String::new(),
-        mean(|ways| ways.task_batches),
-        mean(|ways| ways.task_given),
+        percent(metrics.headline().accuracy),
+        mean(|ways| Some(ways.task_given)),
         mean(|ways| ways.mixed),
         mean(|ways| ways.single),
         String::new(),
@@ -107,9 +123,9 @@ fn report(metrics: &Metrics) -> Result<()> {
     let titles =
         ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
     print(&table(&titles, &titles[2..], rows))?;
-    let forgetting = metrics.summary(|ways| ways.task_batches).forgetting;
+    let told = if metrics.agnostic { "without the task's ID" } else { "with the task's ID" };
     print(&format!(
-        "F {:+.1}; accuracies in %, in test batches of one task unless the title says otherwise",
-        100.0 * forgetting
+        "F {:+.1}; accuracies in %, {told}, in test batches of one task unless the title says otherwise",
+        100.0 * metrics.headline().forgetting
     ))
 }

@@ -3,24 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use lmc::composition::Selection;
 use lmc::network::NetworkConfig;
-use lmc::{LearnerConfig, Result, presets};
+use lmc::{Result, presets};
+use lmc_methods::registry::overlay;
 use lmc_streams::{Error, StreamRequest, Variant};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// Which LMC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// LMC(A): no task ID at test.
-    LmcA,
-    /// LMC(¬A): the task ID chooses the head at test. Learning is the same as for LMC(A).
-    LmcNotA,
-    /// LMC(A,H): one module per layer and sample.
-    LmcAHard,
-}
+const CURE: &str = "correct the experiment";
+/// How a change is written.
+const HOW: &str = "write it as learner.epochs=10";
 
 /// An experiment with everything resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,8 +25,8 @@ pub struct Experiment {
     /// Seed of the stream's draws; by default the paper's own stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_seed: Option<u64>,
-    /// The method.
-    pub method: Method,
+    /// The method, by its name in [`lmc_methods::registry`].
+    pub method: String,
     /// The preset that `learner` started from.
     pub preset: String,
     /// Root seed of the method.
@@ -43,8 +35,8 @@ pub struct Experiment {
     pub checkpoint_epochs: usize,
     /// Sizes of the network.
     pub network: NetworkConfig,
-    /// The method's hyperparameters.
-    pub learner: LearnerConfig,
+    /// The method's hyperparameters; which there are depends on the method.
+    pub learner: Table,
 }
 
 /// An experiment as it is written: all but the stream may be left out.
@@ -57,7 +49,7 @@ struct Written {
     #[serde(default)]
     stream_seed: Option<u64>,
     #[serde(default)]
-    method: Option<Method>,
+    method: Option<String>,
     #[serde(default)]
     preset: Option<String>,
     #[serde(default)]
@@ -74,14 +66,18 @@ impl Experiment {
     /// Reads a file; `changes` are `a.b=c`, as on the command line.
     pub fn read(path: &Path, changes: &[String]) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
-        let bad = |problem: String| Error::bad(path, problem, "correct the experiment");
-        let mut table: Table = toml::from_str(&text).map_err(|error| bad(one_line(&error.to_string())))?;
+        let bad = |error: toml::de::Error| Error::bad(path, one_line(&error.to_string()), CURE);
+        Self::from_table(toml::from_str(&text).map_err(bad)?, path, changes)
+    }
+
+    /// An experiment that stands in the file `path`.
+    pub fn from_table(mut table: Table, path: &Path, changes: &[String]) -> Result<Self> {
+        let bad = |problem: &str| Error::bad(path, one_line(problem), CURE);
         for change in changes {
-            set(&mut table, change)?;
+            change_by(&mut table, change)?;
         }
-        let written: Written =
-            table.try_into().map_err(|error: toml::de::Error| bad(one_line(error.message())))?;
-        written.resolve().map_err(|error| bad(one_line(&error)).into())
+        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(error.message()))?;
+        written.resolve().map_err(|error| bad(&error).into())
     }
 
     /// What the catalogue is asked for.
@@ -112,13 +108,10 @@ impl Written {
             None if presets::PRESETS.iter().any(|(name, _)| *name == self.stream) => self.stream.clone(),
             None => "own".to_owned(),
         };
-        let method = self.method.unwrap_or(Method::LmcA);
-        let mut preset = presets::preset(&preset_name).map_err(|error| error.to_string())?;
-        if method == Method::LmcAHard {
-            preset.composition.selection = Selection::Hard;
-        }
-        let learner: LearnerConfig = merged(&preset, self.learner, "learner")?;
-        learner.check().map_err(|error| error.to_string())?;
+        presets::preset(&preset_name).map_err(|error| error.to_string())?;
+        let method = self.method.unwrap_or_else(|| "lmc_a".into());
+        let entry = lmc_methods::find(&method).map_err(|error| error.to_string())?;
+        let learner = entry.resolve(&preset_name, self.learner)?;
         let network: NetworkConfig = merged(&NetworkConfig::default(), self.network, "network")?;
         network.check().map_err(|error| error.to_string())?;
         Ok(Experiment {
@@ -145,27 +138,21 @@ where
     table.try_into().map_err(|error: toml::de::Error| format!("[{name}]: {}", error.message()))
 }
 
-fn overlay(base: &mut Table, changes: Table) {
-    for (key, value) in changes {
-        match (base.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(value)) => overlay(below, value),
-            (_, value) => {
-                base.insert(key, value);
-            }
-        }
-    }
-}
-
 /// Applies `a.b=c`.
-fn set(table: &mut Table, change: &str) -> Result<()> {
-    let fail =
-        |problem: &str| Error::setting(format!("--set {change}"), problem, "write it as learner.epochs=10");
+fn change_by(table: &mut Table, change: &str) -> Result<()> {
+    let fail = |problem: &str| Error::setting(format!("--set {change}"), problem, HOW);
     let (path, value) = change.split_once('=').ok_or_else(|| fail("there is no '='"))?;
     // What is not a number, a boolean or a list is a text.
     let value = match toml::from_str::<Table>(&format!("value = {value}")) {
         Ok(mut parsed) => parsed.remove("value").ok_or_else(|| fail("there is no value"))?,
         Err(_) => Value::String(value.to_owned()),
     };
+    set(table, path, value)
+}
+
+/// Puts a value at `a.b`.
+pub fn set(table: &mut Table, path: &str, value: Value) -> Result<()> {
+    let fail = |problem: &str| Error::setting(path, problem, HOW);
     let mut keys: Vec<&str> = path.split('.').collect();
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| fail("there is no key"))?;
     let mut below = table;
@@ -177,6 +164,7 @@ fn set(table: &mut Table, change: &str) -> Result<()> {
     Ok(())
 }
 
-fn one_line(text: &str) -> String {
+/// A text without line ends.
+pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

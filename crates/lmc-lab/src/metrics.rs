@@ -8,12 +8,20 @@ use serde::{Deserialize, Serialize};
 pub struct Ways {
     /// In batches of one task, whose ID is given: LMC(¬A).
     pub task_given: f64,
-    /// In batches of one task, without its ID: LMC(A) as its authors test it.
-    pub task_batches: f64,
+    /// In batches of one task, without its ID: LMC(A) as its authors test it. `None` here and below for methods that
+    /// need the ID.
+    pub task_batches: Option<f64>,
     /// In batches of images of all tasks, at most 2000 of each.
-    pub mixed: f64,
+    pub mixed: Option<f64>,
     /// Image by image, at most 2000 of a task.
-    pub single: f64,
+    pub single: Option<f64>,
+}
+
+impl Ways {
+    /// The way in which the paper tests a method: without the task's ID if it can.
+    pub fn headline(&self, agnostic: bool) -> f64 {
+        if agnostic { self.task_batches.unwrap_or(self.task_given) } else { self.task_given }
+    }
 }
 
 /// What became of one task.
@@ -42,13 +50,37 @@ pub struct OwnHead {
     pub single: f64,
 }
 
-/// What came out of a run.
+/// What a run cost. Not part of its metrics: times differ from run to run, metrics do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Seconds of learning, all sessions of the run together.
+    pub learning_seconds: f64,
+    /// Seconds of testing.
+    pub testing_seconds: f64,
+    /// Most memory that a session of the run used, in MiB.
+    pub peak_mib: f64,
+}
+
+/// What came out of a run. Runs of earlier versions lack some of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Task by task.
     pub tasks: Vec<TaskMetrics>,
-    /// Accuracy of each task after each, `[after][task]`, in batches of one task without its ID. Whole test sets on the
-    /// diagonal and in the last row, 1000 images of each elsewhere.
+    /// The method's name.
+    #[serde(default)]
+    pub method: String,
+    /// Whether it was asked without the task.
+    #[serde(default)]
+    pub agnostic: bool,
+    /// All parameters at the end.
+    #[serde(default)]
+    pub parameters: usize,
+    /// Multiply-adds for one answer at the end.
+    #[serde(default)]
+    pub multiply_adds: u64,
+    /// Accuracy of each task after each, `[after][task]`, in batches of one task, without its ID if the method is
+    /// agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere.
     pub matrix: Vec<Vec<f64>>,
     /// The same with the ID.
     pub matrix_given: Vec<Vec<f64>>,
@@ -68,8 +100,18 @@ pub struct Summary {
 }
 
 impl Metrics {
-    /// A and F for a way of asking.
-    pub fn summary(&self, way: impl Fn(&Ways) -> f64) -> Summary {
+    /// A and F in the way in which the paper tests the method.
+    pub fn headline(&self) -> Summary {
+        self.mean(|ways| ways.headline(self.agnostic))
+    }
+
+    /// A and F for a way of asking; `None` if the method cannot be asked so.
+    pub fn summary(&self, way: impl Fn(&Ways) -> Option<f64>) -> Option<Summary> {
+        let asked = self.tasks.iter().all(|task| way(&task.end).is_some() && way(&task.after).is_some());
+        asked.then(|| self.mean(|ways| way(ways).unwrap_or(0.0)))
+    }
+
+    fn mean(&self, way: impl Fn(&Ways) -> f64) -> Summary {
         let count = self.tasks.len().max(1) as f64;
         let accuracy = self.tasks.iter().map(|task| way(&task.end)).sum::<f64>() / count;
         let change: f64 = self.tasks.iter().map(|task| way(&task.end) - way(&task.after)).sum();
@@ -98,13 +140,14 @@ mod tests {
                 modules_before: vec![1, 1],
                 modules: vec![2, 1],
             },
-            after: Ways { single: after, ..Ways::default() },
-            end: Ways { single: end, ..Ways::default() },
+            after: Ways { single: Some(after), ..Ways::default() },
+            end: Ways { single: Some(end), ..Ways::default() },
             own_head: OwnHead::default(),
             weights: Vec::new(),
         };
         let metrics = Metrics { tasks: vec![task(0.8, 0.5), task(0.6, 0.6)], ..Metrics::default() };
-        let summary = metrics.summary(|ways| ways.single);
+        let summary = metrics.summary(|ways| ways.single).unwrap();
+        assert_eq!(metrics.summary(|ways| ways.mixed), None);
         assert!((summary.accuracy - 0.55).abs() < 1e-12);
         assert!((summary.forgetting + 0.15).abs() < 1e-12);
         assert!((summary.forgetting_paper + 0.3).abs() < 1e-12);

@@ -1,29 +1,25 @@
 //! A run: the stream is learned task by task into a directory, and goes on from there when it was interrupted.
 //!
-//! | file | what it holds |
-//! | --- | --- |
-//! | `config.toml` | the experiment with everything resolved |
-//! | `events.jsonl` | what happened, a line each |
-//! | `metrics.json` | what came out |
-//! | `accuracy_matrix.csv` | accuracy of each task after each |
-//! | `module_weights.json` | mean weight of each module, by task and layer |
-//! | `model.safetensors` | the model |
-//! | `checkpoint.safetensors` | where to go on; gone when the run is over |
+//! What it writes is in [`crate::run_directory`].
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
 
 use burn::tensor::Device;
-use lmc::evaluation::{Told, ask, ask_mixed};
+use lmc::checkpoint::State;
+use lmc::evaluation::Told;
 use lmc::events::Event;
-use lmc::prediction::Company;
-use lmc::{Error, Learner, Material, Result, checkpoint};
-use lmc_streams::{Seed, Stream, replace_file};
+use lmc::{Error, Learned, Material, Result};
+use lmc_methods::{Hint, Method};
+use lmc_streams::{Normalisation, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
-use crate::metrics::{Metrics, OwnHead, TaskMetrics, Ways};
+use crate::metrics::{Cost, Metrics, OwnHead, TaskMetrics, Ways};
+use crate::run_directory::{RunDirectory, damaged};
+use crate::testing::Test;
+use crate::trackers::Trackers;
 
 /// Where and what.
 #[derive(Debug)]
@@ -34,6 +30,10 @@ pub struct Run<'a> {
     pub stream: &'a Stream,
     /// The run directory.
     pub directory: &'a Path,
+    /// Whether to throw away what an earlier run left in the directory.
+    pub fresh: bool,
+    /// Whether to write event files for TensorBoard too.
+    pub tensorboard: bool,
     /// Where to compute.
     pub device: &'a Device,
 }
@@ -42,7 +42,7 @@ pub struct Run<'a> {
 #[derive(Debug)]
 pub enum Notice<'a> {
     /// Something happened in learning.
-    Learning(&'a Learner, &'a Event),
+    Learning(&'a Event),
     /// A test set is being asked.
     Testing {
         /// After this task.
@@ -52,79 +52,140 @@ pub enum Notice<'a> {
     },
 }
 
-/// What a run needs besides its learner to go on.
+/// What a run needs besides its method to go on.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Progress {
     metrics: Metrics,
+    cost: Cost,
     /// Length of the events file at this state: what was written later is written again.
     events: u64,
 }
 
 /// Learns the stream, or goes on with it, and gives what came out. `notice` may stop it after an epoch: true to stop.
 pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<Metrics> {
-    let Run { experiment, stream, directory, device } = *run;
-    let files = Files::new(directory);
-    fs::create_dir_all(directory).map_err(lmc_streams::Error::io("create", directory))?;
-    files.check_config(experiment)?;
+    let Run { experiment, stream, device, .. } = *run;
+    let files = RunDirectory::new(run.directory);
+    let _lock = files.lock()?;
+    if run.fresh {
+        files.clear()?;
+    }
+    files.claim(experiment)?;
     if let Some(metrics) = files.finished()? {
         return Ok(metrics);
     }
-    let (mut learner, mut progress) = if files.checkpoint.exists() {
-        checkpoint::load::<Progress>(&files.checkpoint, device)?
-    } else {
-        let learner = Learner::new(&experiment.network, experiment.learner.clone(), experiment.seed, device)?;
-        (learner, Progress::default())
-    };
-    progress.metrics.substitutions.clone_from(&stream.substitutions);
-    let mut log = files.log(progress.events)?;
-    for (number, task) in stream.tasks.iter().enumerate().skip(progress.metrics.tasks.len()) {
-        let material =
-            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
-        let learned = if number < learner.network.heads.len() && learner.lesson.is_none() {
-            return Err(Error::bad(
-                &files.checkpoint,
-                "it is one task ahead of its metrics",
-                "delete the run directory",
-            ));
-        } else {
-            learner.learn(material, &mut |learner, event| {
-                log.write(&event)?;
-                let stop = notice(Notice::Learning(learner, &event));
-                if let Event::EpochEnded { epoch, epochs, .. } = event {
-                    let due = (epoch + 1).is_multiple_of(experiment.checkpoint_epochs) || epoch + 1 == epochs;
-                    if due || stop {
-                        progress.events = log.length;
-                        checkpoint::save(learner, &progress, &files.checkpoint)?;
-                        notice(Notice::Learning(learner, &Event::Checkpointed { epoch: epoch + 1 }));
-                    }
-                    if stop {
-                        let done = format!("epoch {} of task '{}'", epoch + 1, task.name);
-                        return Err(Error::Stopped { done });
-                    }
-                }
-                Ok(())
-            })?
-        };
-        let mut testing = |task: &str| {
-            notice(Notice::Testing { after: &stream.tasks[number].name, task });
-        };
-        test_after(&learner, experiment, stream, number, learned, &mut progress.metrics, &mut testing)?;
-        progress.events = log.length;
-        checkpoint::save(&learner, &progress, &files.checkpoint)?;
-        learner.save(&files.model)?;
+    if files.failed.exists() {
+        fs::remove_file(&files.failed).map_err(lmc_streams::Error::io("remove", &files.failed))?;
     }
-    let mut testing = |task: &str| {
-        notice(Notice::Testing { after: "the last task", task });
-    };
-    test_at_end(&learner, experiment, stream, &mut progress.metrics, &mut testing)?;
-    files.write_results(&progress.metrics)?;
+    let entry = lmc_methods::find(&experiment.method)?;
+    let mut method = entry.init(&experiment.learner, &experiment.network, experiment.seed, device)?;
+    let mut progress = Progress::default();
+    if files.checkpoint.exists() {
+        let (state, found) =
+            State::load::<Progress>(&files.checkpoint).map_err(|error| anew(&files, &error))?;
+        method.restore(state).map_err(|error| anew(&files, &error))?;
+        progress = found;
+    }
+    progress.metrics.method.clone_from(&experiment.method);
+    progress.metrics.agnostic = entry.agnostic;
+    progress.metrics.substitutions.clone_from(&stream.substitutions);
+    let normalise = method.normalises();
+    let normalisations: Vec<Option<Normalisation>> =
+        stream.tasks.iter().map(|task| normalise.then(|| Normalisation::of(&task.train))).collect();
+    let tests = Tests { experiment, stream, normalisations: &normalisations, device: device.clone().inner() };
+    let mut trackers = Trackers::open(&files, progress.events, &progress.metrics, run.tensorboard)?;
+    if trackers.length() == 0 {
+        trackers.write(&Event::StreamStarted { tasks: stream.tasks.len() })?;
+    }
+    for (number, task) in stream.tasks.iter().enumerate().skip(progress.metrics.tasks.len()) {
+        let started = Instant::now();
+        let learned = learn(&mut *method, run, number, &files, &mut trackers, &mut progress, notice)?;
+        progress.cost.learning_seconds += started.elapsed().as_secs_f64();
+        let started = Instant::now();
+        tests.after(&*method, number, learned, &mut progress.metrics, &mut |asked| {
+            notice(Notice::Testing { after: &task.name, task: asked });
+        })?;
+        progress.cost.testing_seconds += started.elapsed().as_secs_f64();
+        trackers.tested(&progress.metrics)?;
+        progress.events = trackers.length();
+        method.state()?.save(&progress, &files.checkpoint)?;
+        method.save_model(&files.model)?;
+    }
+    let started = Instant::now();
+    tests.at_end(&*method, &mut progress.metrics, &mut |asked| {
+        notice(Notice::Testing { after: "the last task", task: asked });
+    })?;
+    progress.cost.testing_seconds += started.elapsed().as_secs_f64();
+    progress.cost.peak_mib = progress.cost.peak_mib.max(peak_mib());
+    files.write_results(&progress.metrics, progress.cost)?;
     fs::remove_file(&files.checkpoint).map_err(lmc_streams::Error::io("remove", &files.checkpoint))?;
     Ok(progress.metrics)
 }
 
-fn mixing_seed(experiment: &Experiment, after: usize) -> Seed {
-    Seed::root(experiment.seed).named("mixed").numbered(after as u64)
+/// A checkpoint that cannot be gone on from.
+fn anew(files: &RunDirectory, problem: &Error) -> Error {
+    damaged(&files.checkpoint, format!("cannot go on from it ({problem})"))
+}
+
+/// Most memory that this process used so far.
+fn peak_mib() -> f64 {
+    lmc_kernels::measure::peak_memory().map_or(0.0, |bytes| bytes as f64 / f64::from(1 << 20))
+}
+
+/// Learns one task, or goes on with it, with its state on disk after every epoch that is due.
+fn learn(
+    method: &mut dyn Method,
+    run: &Run<'_>,
+    number: usize,
+    files: &RunDirectory,
+    trackers: &mut Trackers,
+    progress: &mut Progress,
+    notice: &mut dyn FnMut(Notice<'_>) -> bool,
+) -> Result<Learned> {
+    let started = Instant::now();
+    let before = progress.cost.learning_seconds;
+    let task = &run.stream.tasks[number];
+    let material = Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
+    if method.progress().is_none() {
+        method.begin(material)?;
+    }
+    let (mut epoch, mut epochs) = method.progress().unwrap_or_default();
+    let modules = method.capacity().modules;
+    let event = Event::TaskStarted { task: task.name.clone(), number, epochs, epoch, modules };
+    trackers.write(&event)?;
+    let mut stop = notice(Notice::Learning(&event));
+    while epoch < epochs {
+        let more = method.epoch(material, &mut |event| {
+            trackers.write(&event)?;
+            stop |= notice(Notice::Learning(&event));
+            Ok(())
+        })?;
+        (epoch, epochs) = method.progress().unwrap_or_default();
+        if epoch.is_multiple_of(run.experiment.checkpoint_epochs) || !more || stop {
+            progress.events = trackers.length();
+            progress.cost.learning_seconds = before + started.elapsed().as_secs_f64();
+            progress.cost.peak_mib = progress.cost.peak_mib.max(peak_mib());
+            method.state()?.save(progress, &files.checkpoint)?;
+            notice(Notice::Learning(&Event::Checkpointed { epoch }));
+        }
+        if stop {
+            return Err(Error::Stopped { done: format!("epoch {epoch} of task '{}'", task.name) });
+        }
+        if !more {
+            break;
+        }
+    }
+    progress.cost.learning_seconds = before;
+    let learned = method.finish(material)?;
+    let event = Event::TaskLearned {
+        task: learned.task.clone(),
+        best_epoch: learned.best_epoch,
+        val_accuracy: learned.val_accuracy,
+        modules: learned.modules.clone(),
+    };
+    trackers.write(&event)?;
+    notice(Notice::Learning(&event));
+    Ok(learned)
 }
 
 /// Images per test set for cells of the accuracy matrix that no metric is made from, and for mixed batches before the
@@ -134,215 +195,119 @@ const THINNED: usize = 1000;
 /// Images per test set that are asked one by one and in mixed batches at the end.
 const THINNED_AT_END: usize = 2000;
 
-/// A row of the accuracy matrix, and the new task in all ways.
-fn test_after(
-    learner: &Learner,
-    experiment: &Experiment,
-    stream: &Stream,
-    number: usize,
-    learned: lmc::Learned,
-    metrics: &mut Metrics,
-    testing: &mut dyn FnMut(&str),
-) -> Result<()> {
-    let (network, size) = (learner.predictor()?, experiment.learner.batch);
-    let (mut row, mut given) = (Vec::new(), Vec::new());
-    for (head, task) in stream.tasks[..number].iter().enumerate() {
-        testing(&task.name);
-        let asked = ask(&network, &task.test.thinned(THINNED), head, size, Company::Batch)?;
-        row.push(asked.chosen.accuracy());
-        given.push(asked.given.accuracy());
-    }
-    let task = &stream.tasks[number];
-    testing(&task.name);
-    let batches = ask(&network, &task.test, number, size, Company::Batch)?;
-    let single = ask(&network, &task.test.thinned(THINNED_AT_END), number, size, Company::Alone)?;
-    let sets: Vec<_> = stream.tasks[..=number].iter().map(|task| task.test.thinned(THINNED)).collect();
-    let mixed =
-        ask_mixed(&network, &sets.iter().collect::<Vec<_>>(), size, &mixing_seed(experiment, number))?;
-    let after = Ways {
-        task_given: batches.given.accuracy(),
-        task_batches: batches.chosen.accuracy(),
-        mixed: mixed.last().map_or(0.0, Told::accuracy),
-        single: single.chosen.accuracy(),
-    };
-    row.push(after.task_batches);
-    given.push(after.task_given);
-    metrics.matrix.push(row);
-    metrics.matrix_given.push(given);
-    metrics.tasks.push(TaskMetrics {
-        task: task.name.clone(),
-        learned,
-        after,
-        end: after,
-        own_head: OwnHead::default(),
-        weights: Vec::new(),
-    });
-    Ok(())
+/// The tests of a run.
+struct Tests<'a> {
+    experiment: &'a Experiment,
+    stream: &'a Stream,
+    normalisations: &'a [Option<Normalisation>],
+    device: Device,
 }
 
-/// All tasks in all ways.
-fn test_at_end(
-    learner: &Learner,
-    experiment: &Experiment,
-    stream: &Stream,
-    metrics: &mut Metrics,
-    testing: &mut dyn FnMut(&str),
-) -> Result<()> {
-    let (network, size) = (learner.predictor()?, experiment.learner.batch);
-    let sets: Vec<_> = stream.tasks.iter().map(|task| task.test.thinned(THINNED_AT_END)).collect();
-    testing("all, mixed");
-    let mixed = ask_mixed(
-        &network,
-        &sets.iter().collect::<Vec<_>>(),
-        size,
-        &mixing_seed(experiment, stream.tasks.len() - 1),
-    )?;
-    for (head, (task, result)) in stream.tasks.iter().zip(&mut metrics.tasks).enumerate() {
-        testing(&task.name);
-        let batches = ask(&network, &task.test, head, size, Company::Batch)?;
-        let single = ask(&network, &sets[head], head, size, Company::Alone)?;
-        let share = |told: &Told| {
-            told.heads.get(head).map_or(0.0, |&images| images as f64 / told.images.max(1) as f64)
-        };
-        result.end = Ways {
-            task_given: batches.given.accuracy(),
-            task_batches: batches.chosen.accuracy(),
-            mixed: mixed[head].accuracy(),
-            single: single.chosen.accuracy(),
-        };
-        result.own_head = OwnHead { task_batches: share(&batches.chosen), single: share(&single.chosen) };
-        result.weights = batches.chosen.mean_weights();
+impl Tests<'_> {
+    fn test(&self, method: &dyn Method, tasks: usize) -> Result<Test<'_>> {
+        const BATCH: usize = 64;
+        Test::new(method, tasks, self.normalisations, BATCH, &self.device)
     }
-    if let (Some(row), Some(given)) = (metrics.matrix.last_mut(), metrics.matrix_given.last_mut()) {
-        *row = metrics.tasks.iter().map(|task| task.end.task_batches).collect();
-        *given = metrics.tasks.iter().map(|task| task.end.task_given).collect();
+
+    fn mixed(&self, test: &Test<'_>, tasks: usize, most: usize) -> Result<Vec<Told>> {
+        let sets: Vec<_> = self.stream.tasks[..tasks].iter().map(|task| task.test.thinned(most)).collect();
+        let seed = Seed::root(self.experiment.seed).named("mixed").numbered(tasks as u64 - 1);
+        test.ask_mixed(&sets, &seed)
     }
-    Ok(())
-}
 
-/// The files of a run directory.
-struct Files {
-    config: PathBuf,
-    events: PathBuf,
-    metrics: PathBuf,
-    matrix: PathBuf,
-    weights: PathBuf,
-    model: PathBuf,
-    checkpoint: PathBuf,
-}
-
-impl Files {
-    fn new(directory: &Path) -> Self {
-        Self {
-            config: directory.join("config.toml"),
-            events: directory.join("events.jsonl"),
-            metrics: directory.join("metrics.json"),
-            matrix: directory.join("accuracy_matrix.csv"),
-            weights: directory.join("module_weights.json"),
-            model: directory.join("model.safetensors"),
-            checkpoint: directory.join("checkpoint.safetensors"),
+    /// One task in all ways but mixed; `[given, batches, single]`.
+    fn one(&self, test: &Test<'_>, task: usize, agnostic: bool) -> Result<Vec<Told>> {
+        let set = &self.stream.tasks[task].test;
+        if !agnostic {
+            return test.ask(set, task, &[Hint::Task(task)]);
         }
+        let mut told = test.ask(set, task, &[Hint::Task(task), Hint::SameTask])?;
+        told.extend(test.ask(&set.thinned(THINNED_AT_END), task, &[Hint::Alone])?);
+        Ok(told)
     }
 
-    /// A directory belongs to one configuration.
-    fn check_config(&self, experiment: &Experiment) -> Result<()> {
-        let bad = |problem: String| Error::bad(&self.config, problem, "choose another run directory");
-        let text = toml::to_string_pretty(experiment).map_err(|error| bad(error.to_string()))?;
-        match fs::read_to_string(&self.config) {
-            Ok(before) if before == text => Ok(()),
-            Ok(_) => Err(bad("this run has another configuration".into())),
-            Err(_) => Ok(replace_file(&self.config, text.as_bytes())?),
-        }
-    }
-
-    /// The metrics of a run that is over.
-    fn finished(&self) -> Result<Option<Metrics>> {
-        if self.checkpoint.exists() || !self.metrics.exists() {
-            return Ok(None);
-        }
-        let text =
-            fs::read_to_string(&self.metrics).map_err(lmc_streams::Error::io("read", &self.metrics))?;
-        let file: MetricsFile = serde_json::from_str(&text).map_err(|error| {
-            Error::bad(&self.metrics, error.to_string(), "delete the run directory and run it again")
-        })?;
-        Ok(Some(file.metrics))
-    }
-
-    fn log(&self, length: u64) -> Result<Log> {
-        let io = |action| lmc_streams::Error::io(action, &self.events);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&self.events)
-            .map_err(io("write"))?;
-        file.set_len(length).map_err(io("write"))?;
-        let mut log = Log { file, length, path: self.events.clone() };
-        log.seek()?;
-        Ok(log)
-    }
-
-    fn write_results(&self, metrics: &Metrics) -> Result<()> {
-        let file = MetricsFile {
-            summary: serde_json::json!({
-                "task_given": metrics.summary(|ways| ways.task_given),
-                "task_batches": metrics.summary(|ways| ways.task_batches),
-                "mixed": metrics.summary(|ways| ways.mixed),
-                "single": metrics.summary(|ways| ways.single),
-                "modules": metrics.modules(),
-            }),
-            metrics: metrics.clone(),
+    /// A row of the accuracy matrix, and the new task in all ways.
+    fn after(
+        &self,
+        method: &dyn Method,
+        number: usize,
+        learned: Learned,
+        metrics: &mut Metrics,
+        testing: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let (test, agnostic) = (self.test(method, number + 1)?, metrics.agnostic);
+        let (mut row, mut given) = (Vec::new(), Vec::new());
+        let hints = |task: usize| -> Vec<Hint> {
+            if agnostic { vec![Hint::Task(task), Hint::SameTask] } else { vec![Hint::Task(task)] }
         };
-        let bad = |error: serde_json::Error| {
-            Error::bad(&self.metrics, error.to_string(), "report this as a bug of lmc")
-        };
-        let json = serde_json::to_string_pretty(&file).map_err(bad)?;
-        let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
-        let mut matrix = format!("after,{}\n", names.join(","));
-        for (name, row) in names.iter().zip(&metrics.matrix) {
-            let cells: Vec<String> = row.iter().map(|accuracy| format!("{accuracy:.4}")).collect();
-            matrix.push_str(&format!("{name},{}\n", cells.join(",")));
+        for (old, task) in self.stream.tasks[..number].iter().enumerate() {
+            testing(&task.name);
+            let told = test.ask(&task.test.thinned(THINNED), old, &hints(old))?;
+            given.push(told[0].accuracy());
+            row.push(told[told.len() - 1].accuracy());
         }
-        let weights: serde_json::Map<String, serde_json::Value> =
-            metrics.tasks.iter().map(|task| (task.task.clone(), serde_json::json!(task.weights))).collect();
-        let weights = serde_json::to_string_pretty(&weights).map_err(bad)?;
-        replace_file(&self.matrix, matrix.as_bytes())?;
-        replace_file(&self.weights, weights.as_bytes())?;
-        Ok(replace_file(&self.metrics, json.as_bytes())?)
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct MetricsFile {
-    summary: serde_json::Value,
-    #[serde(flatten)]
-    metrics: Metrics,
-}
-
-/// The events file.
-struct Log {
-    file: File,
-    length: u64,
-    path: PathBuf,
-}
-
-impl Log {
-    fn seek(&mut self) -> Result<()> {
-        use std::io::{Seek, SeekFrom};
-        let io = lmc_streams::Error::io("write", &self.path);
-        self.file.seek(SeekFrom::Start(self.length)).map_err(io)?;
+        testing(&self.stream.tasks[number].name);
+        let told = self.one(&test, number, agnostic)?;
+        let mixed = match agnostic {
+            true => self.mixed(&test, number + 1, THINNED)?.pop(),
+            false => None,
+        };
+        let after = ways(&told, mixed.as_ref());
+        row.push(after.headline(agnostic));
+        given.push(after.task_given);
+        metrics.matrix.push(row);
+        metrics.matrix_given.push(given);
+        metrics.tasks.push(TaskMetrics {
+            task: self.stream.tasks[number].name.clone(),
+            learned,
+            after,
+            end: after,
+            own_head: OwnHead::default(),
+            weights: Vec::new(),
+        });
         Ok(())
     }
 
-    /// Single steps are for progress bars, not for the log.
-    fn write(&mut self, event: &Event) -> Result<()> {
-        if matches!(event, Event::Step { .. }) {
-            return Ok(());
+    /// All tasks in all ways.
+    fn at_end(
+        &self,
+        method: &dyn Method,
+        metrics: &mut Metrics,
+        testing: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let (test, agnostic) = (self.test(method, self.stream.tasks.len())?, metrics.agnostic);
+        let mut mixed = Vec::new();
+        if agnostic {
+            testing("all, mixed");
+            mixed = self.mixed(&test, self.stream.tasks.len(), THINNED_AT_END)?;
         }
-        let mut line = serde_json::to_vec(event).unwrap_or_default();
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(lmc_streams::Error::io("write", &self.path))?;
-        self.length += line.len() as u64;
+        for (number, result) in metrics.tasks.iter_mut().enumerate() {
+            testing(&result.task);
+            let told = self.one(&test, number, agnostic)?;
+            let share = |told: Option<&Told>| {
+                let own = told.and_then(|told| told.heads.get(number).map(|&own| (own, told.images)));
+                own.map_or(0.0, |(own, images)| own as f64 / images.max(1) as f64)
+            };
+            result.end = ways(&told, mixed.get(number));
+            result.own_head = OwnHead { task_batches: share(told.get(1)), single: share(told.get(2)) };
+            result.weights = told.get(1).unwrap_or(&told[0]).mean_weights();
+        }
+        if let (Some(row), Some(given)) = (metrics.matrix.last_mut(), metrics.matrix_given.last_mut()) {
+            *row = metrics.tasks.iter().map(|task| task.end.headline(agnostic)).collect();
+            *given = metrics.tasks.iter().map(|task| task.end.task_given).collect();
+        }
+        let capacity = method.capacity();
+        (metrics.parameters, metrics.multiply_adds) = (capacity.parameters, capacity.multiply_adds);
         Ok(())
+    }
+}
+
+/// Accuracies of `[given, batches, single]`, the last two if they were asked.
+fn ways(told: &[Told], mixed: Option<&Told>) -> Ways {
+    Ways {
+        task_given: told.first().map_or(0.0, Told::accuracy),
+        task_batches: told.get(1).map(Told::accuracy),
+        mixed: mixed.map(Told::accuracy),
+        single: told.get(2).map(Told::accuracy),
     }
 }

@@ -10,8 +10,9 @@ use std::path::Path;
 use burn::tensor::Device;
 use lmc_streams::replace_file;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learner::{Learner, LearnerConfig};
 use crate::lesson::{Best, Lesson};
 use crate::network::Network;
@@ -46,19 +47,60 @@ struct LessonRecord {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CheckpointRecord<T> {
+struct CheckpointRecord {
     network: NetworkRecord,
     learner: LearnerConfig,
     seed: u64,
     lesson: Option<LessonRecord>,
-    /// Whatever the caller needs to go on.
-    progress: T,
 }
 
 const CHECKPOINT: &str = "checkpoint";
 
 /// Writes the whole state of a learner, and what else the caller needs to go on.
 pub fn save(learner: &Learner, progress: &impl Serialize, path: &Path) -> Result<()> {
+    state(learner)?.save(progress, path)
+}
+
+/// Reads back what [`save`] wrote.
+pub fn load<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Result<(Learner, T)> {
+    let (state, progress) = State::load(path)?;
+    Ok((restore(state, path, device)?, progress))
+}
+
+/// The whole state of a learner, of LMC or of a rival: a document and tensors.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// All that is not a tensor.
+    pub document: Value,
+    /// By name.
+    pub tensors: Vec<Plain>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateRecord<T> {
+    state: Value,
+    /// Whatever the caller needs to go on.
+    progress: T,
+}
+
+impl State {
+    /// Writes it in one step, with what else the caller needs to go on.
+    pub fn save(&self, progress: &impl Serialize, path: &Path) -> Result<()> {
+        let record = StateRecord { state: self.document.clone(), progress };
+        Ok(replace_file(path, &tensor_file::write(CHECKPOINT, &record, &self.tensors, path)?)?)
+    }
+
+    /// Reads back what [`State::save`] wrote.
+    pub fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<(Self, T)> {
+        let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
+        let (record, found): (StateRecord<T>, Tensors) = tensor_file::read(CHECKPOINT, &bytes, path)?;
+        Ok((Self { document: record.state, tensors: found.into_values().collect() }, record.progress))
+    }
+}
+
+/// The whole state of a learner.
+pub fn state(learner: &Learner) -> Result<State> {
     let mut tensors = prefixed("network", tensors::plain(&learner.network));
     let mut lesson_record = None;
     if let Some(lesson) = &learner.lesson {
@@ -94,15 +136,17 @@ pub fn save(learner: &Learner, progress: &impl Serialize, path: &Path) -> Result
         learner: learner.config.clone(),
         seed: learner.seed,
         lesson: lesson_record,
-        progress,
     };
-    Ok(replace_file(path, &tensor_file::write(CHECKPOINT, &record, &tensors, path)?)?)
+    let document = serde_json::to_value(record)
+        .map_err(|error| Error::setting("checkpoint", error.to_string(), "report this as a bug of lmc"))?;
+    Ok(State { document, tensors })
 }
 
-/// Reads back what [`save`] wrote.
-pub fn load<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Result<(Learner, T)> {
-    let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
-    let (record, mut found): (CheckpointRecord<T>, Tensors) = tensor_file::read(CHECKPOINT, &bytes, path)?;
+/// A learner in this state; `path` is where it came from.
+pub fn restore(state: State, path: &Path, device: &Device) -> Result<Learner> {
+    let record: CheckpointRecord =
+        serde_json::from_value(state.document).map_err(|error| damaged(path, error.to_string()))?;
+    let mut found: Tensors = state.tensors.into_iter().map(|plain| (plain.name.clone(), plain)).collect();
     let take = |found: &mut Tensors, prefix: &str, name: &str| {
         let plain = found.get(&format!("{prefix}.{name}"))?.clone();
         Some(Plain { name: name.to_owned(), ..plain })
@@ -110,7 +154,7 @@ pub fn load<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Resul
     let network = record.network.restore(&mut |name| take(&mut found, "network", name), path, device)?;
     let mut learner = Learner::with(network, record.learner, record.seed);
     learner.config.check()?;
-    let Some(lesson) = record.lesson else { return Ok((learner, record.progress)) };
+    let Some(lesson) = record.lesson else { return Ok(learner) };
     if lesson.number >= learner.network.heads.len() {
         return Err(damaged(path, format!("task {} has no head", lesson.number)));
     }
@@ -137,7 +181,7 @@ pub fn load<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Resul
         best,
         modules_before: lesson.modules_before,
     });
-    Ok((learner, record.progress))
+    Ok(learner)
 }
 
 fn prefixed(prefix: &str, tensors: impl IntoIterator<Item = Plain>) -> Vec<Plain> {

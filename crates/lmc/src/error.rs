@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lmc_kernels::ShapeError;
 
@@ -27,6 +27,15 @@ pub enum Error {
         epoch: usize,
         /// Not a number, or infinite.
         loss: f64,
+    },
+    /// Somebody else is at it.
+    #[error(
+        "run directory {}: another process is working on it; wait for it, or choose another directory",
+        directory.display()
+    )]
+    Locked {
+        /// The directory.
+        directory: PathBuf,
     },
     /// Somebody asked to stop; what was reached is saved.
     #[error("stopped after {done}; run the same command again to go on")]

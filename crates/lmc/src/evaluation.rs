@@ -38,15 +38,19 @@ impl Told {
 
     /// Counts one image of a batch.
     fn add_one(&mut self, predictions: &Predictions, image: usize, label: u32) {
+        let right = predictions.label(image) == label as usize;
+        self.count(right, predictions.heads[image], &predictions.weights(image));
+    }
+
+    /// Counts one image: whether it was told right, by which head, behind which modules.
+    pub fn count(&mut self, right: bool, head: usize, weights: &[Vec<f64>]) {
         self.images += 1;
-        self.right += usize::from(predictions.label(image) == label as usize);
-        let head = predictions.heads[image];
+        self.right += usize::from(right);
         if self.heads.len() <= head {
             self.heads.resize(head + 1, 0);
         }
         self.heads[head] += 1;
-        let weights = predictions.weights(image);
-        self.weights.resize(weights.len(), Vec::new());
+        self.weights.resize(weights.len().max(self.weights.len()), Vec::new());
         for (sums, weights) in self.weights.iter_mut().zip(weights) {
             sums.resize(sums.len().max(weights.len()), 0.0);
             sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight);

@@ -1,11 +1,16 @@
 //! What happens while a task is learned. Learning prints nothing; whoever listens renders these.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// A stream begins.
+    StreamStarted {
+        /// How many tasks it has.
+        tasks: usize,
+    },
     /// A task begins, or goes on after a break at `epoch`.
     TaskStarted {
         /// Its name.

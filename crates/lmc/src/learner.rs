@@ -49,6 +49,8 @@ pub struct LearnerConfig {
     pub batch: usize,
     /// Epochs per task, 1 or more; 100 by default.
     pub epochs: usize,
+    /// Instead, for tasks of 1000 training images or more; 0, the default, for no difference.
+    pub epochs_large: usize,
     /// Memory in MiB for what learned modules say about the images of the task; 2048 by default.
     pub cache_mib: usize,
 }
@@ -68,6 +70,7 @@ impl Default for LearnerConfig {
             adapt_batch_norm: false,
             batch: 64,
             epochs: 100,
+            epochs_large: 0,
             cache_mib: 2048,
         }
     }
@@ -95,6 +98,9 @@ impl LearnerConfig {
         Ok(())
     }
 }
+
+/// Tasks from this many training images on are large.
+pub const LARGE: usize = 1000;
 
 /// What is to be learned.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +213,11 @@ impl Learner {
         self.network.add_first_modules(&origin, &seed.named("modules"))?;
         self.network.add_head(material.task, material.classes, &seed.named("head"));
         let steps = material.train.len().div_ceil(self.config.batch);
-        self.lesson = Some(Lesson::new(&self.config, origin, modules, steps, first));
+        let mut lesson = Lesson::new(&self.config, origin, modules, steps, first);
+        if material.train.len() >= LARGE && self.config.epochs_large > 0 {
+            lesson.epochs = self.config.epochs_large;
+        }
+        self.lesson = Some(lesson);
         self.caches = Caches::default();
         Ok(())
     }

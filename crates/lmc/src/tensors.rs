@@ -6,6 +6,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use lmc_kernels::RunningStatistics;
 use lmc_streams::{Random, Seed};
 
+use crate::error::{Error, Result};
+
 /// What a tensor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -143,17 +145,46 @@ pub fn parameter_count(of: &(impl Walk + Clone)) -> usize {
 }
 
 /// `path.name`, or `name` where there is no path.
-pub(crate) fn join(path: &str, name: &str) -> String {
+pub fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
+/// Fills all tensors with numbers by name; an error names the first that is not there or has another shape.
+pub fn fill(of: &mut impl Walk, take: &mut dyn FnMut(&str) -> Option<Plain>) -> Result<()> {
+    struct Fill<'a>(&'a mut dyn FnMut(&str) -> Option<Plain>, Option<String>);
+    impl Visitor for Fill<'_> {
+        fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
+            match (self.0)(name) {
+                Some(plain) if plain.shape == tensor.dims() => {
+                    *tensor = self::tensor(plain.values, tensor.dims(), &tensor.device());
+                }
+                _ => {
+                    self.1.get_or_insert_with(|| name.to_owned());
+                }
+            }
+        }
+    }
+    let mut fill = Fill(take, None);
+    of.walk("", &mut fill);
+    match fill.1 {
+        Some(name) => {
+            let problem = "it is missing or has another shape";
+            Err(Error::setting(format!("tensor '{name}'"), problem, "start the run anew"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Draws initial parameters, each kind from its own named seed.
-pub(crate) struct Draw<'a> {
+#[derive(Debug)]
+pub struct Draw<'a> {
     random: Random,
+    /// Where they are.
     pub device: &'a Device,
 }
 
 impl<'a> Draw<'a> {
+    /// From the beginning of a seed.
     pub fn new(seed: &Seed, device: &'a Device) -> Self {
         Self { random: seed.random(), device }
     }
@@ -165,6 +196,13 @@ impl<'a> Draw<'a> {
         tensor(values, shape, self.device)
     }
 
+    /// Normal with this deviation.
+    pub fn normal<const D: usize>(&mut self, shape: [usize; D], deviation: f64) -> Tensor<D> {
+        let draw = |_| (self.random.normal() * deviation) as f32;
+        tensor((0..shape.iter().product()).map(draw).collect(), shape, self.device)
+    }
+
+    /// One number everywhere.
     pub fn constant(&self, length: usize, value: f32) -> Tensor<1> {
         tensor(vec![value; length], [length], self.device)
     }

@@ -1,103 +1,208 @@
-//! The accuracy of each task over the stream, as an SVG picture.
+//! Lines over the stream, task by task: accuracies, or numbers of modules.
 
 use super::escape;
+use super::picture::{Picture, colour};
 
 /// One line of the picture.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Its name, beside its end.
     pub name: String,
-    /// Points `(task after which it was measured, accuracy as a share)`.
+    /// Points `(task after which it was measured, accuracy as a share or number)`.
     pub points: Vec<(usize, f64)>,
-    /// Of another method: thin and dashed.
+    /// Number of its colour; the first eight are told apart by the colour-blind too, the next are dashed.
+    pub colour: usize,
+    /// Of another method: thin, dashed and without its name.
     pub faint: bool,
 }
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 44.0;
-const RIGHT: f64 = 150.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 46.0;
-
-/// Colours that are told apart by the colour-blind too.
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b3fa0", "#707070"];
-
-/// The colour of a task.
-pub fn colour(number: usize) -> &'static str {
-    COLOURS[number % COLOURS.len()]
+/// What the height of a line means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A share, from 0 to the next quarter.
+    Percent,
+    /// A number, from 0 to the largest one.
+    Count,
 }
 
+const WIDTH: f64 = 720.0;
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 170.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 46.0;
+/// Height of a line of text.
+const TEXT: f64 = 15.0;
+
 /// The picture. `tasks` are the names on the horizontal axis.
-pub fn svg(tasks: &[String], lines: &[Line], title: &str) -> String {
+pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> Picture {
+    let named: Vec<&Line> = lines.iter().filter(|line| !line.faint && !line.points.is_empty()).collect();
+    // All names find room beside the ends of their lines.
+    let height = (named.len() as f64 * TEXT + TOP + BOTTOM).max(320.0);
+    let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
+    let ticks = ticks(scale, highest);
+    let most = ticks.last().map_or(1.0, |tick| tick.0);
     let x = |task: usize| LEFT + (WIDTH - LEFT - RIGHT) * (task as f64 + 0.5) / tasks.len().max(1) as f64;
-    let y = |accuracy: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - accuracy.clamp(0.0, 1.0));
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" class=\"chart\">",
-        escape(title)
-    );
-    for percent in [0, 25, 50, 75, 100] {
-        let at = y(f64::from(percent) / 100.0);
-        let end = WIDTH - RIGHT;
-        svg += &format!("<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{end}\" y2=\"{at:.1}\" class=\"grid\"/>");
-        let (left, down) = (LEFT - 8.0, at + 4.0);
+    let y = |value: f64| TOP + (height - TOP - BOTTOM) * (1.0 - (value / most).clamp(0.0, 1.0));
+    let mut svg = String::new();
+    for (value, label) in &ticks {
+        let (at, end, left) = (y(*value), WIDTH - RIGHT, LEFT - 8.0);
         svg += &format!(
-            "<text x=\"{left}\" y=\"{down:.1}\" class=\"axis\" text-anchor=\"end\">{percent}</text>"
+            "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{end}\" y2=\"{at:.1}\" class=\"grid\"/>\
+             <text x=\"{left}\" y=\"{:.1}\" class=\"axis\" text-anchor=\"end\">{label}</text>",
+            at + 4.0
         );
     }
-    for (number, task) in tasks.iter().enumerate() {
-        let (at, down) = (x(number), HEIGHT - BOTTOM + 18.0);
-        svg += &format!(
-            "<text x=\"{at:.1}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{}</text>",
-            escape(task)
-        );
+    for (number, label) in task_labels(tasks) {
+        let (at, down) = (x(number), height - BOTTOM + 18.0);
+        svg +=
+            &format!("<text x=\"{at:.1}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{label}</text>");
     }
-    let (middle, down) = ((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8.0);
+    let (middle, down) = ((LEFT + WIDTH - RIGHT) / 2.0, height - 8.0);
     svg += &format!(
         "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">after learning</text>"
     );
-    let mut taken: Vec<f64> = Vec::new();
-    for (number, line) in lines.iter().enumerate() {
-        let colour = colour(number % tasks.len().max(1));
-        let points: Vec<String> = line
-            .points
-            .iter()
-            .map(|(task, accuracy)| format!("{:.1},{:.1}", x(*task), y(*accuracy)))
-            .collect();
-        let style = if line.faint {
-            "stroke-width=\"1.5\" stroke-dasharray=\"4 4\" opacity=\"0.75\""
-        } else {
-            "stroke-width=\"2.5\""
-        };
-        svg +=
-            &format!("<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" {style}/>", points.join(" "));
-        for (task, accuracy) in line.points.iter().filter(|_| !line.faint) {
-            svg += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"><title>{} after {}: {:.1} %</title></circle>",
-                x(*task),
-                y(*accuracy),
-                escape(&line.name),
-                escape(tasks.get(*task).map_or("", String::as_str)),
-                100.0 * accuracy
-            );
-        }
-        let Some((_, last)) = line.points.last().filter(|_| !line.faint) else { continue };
-        let down = free_place(&taken, y(*last) + 4.0);
-        taken.push(down);
-        let at = WIDTH - RIGHT + 6.0;
+    for line in lines {
+        svg += &drawn(line, tasks, scale, &x, &y);
+    }
+    let ends: Vec<(usize, f64)> =
+        named.iter().filter_map(|line| line.points.last()).map(|(task, value)| (*task, y(*value))).collect();
+    let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
+    for ((line, (task, end)), place) in named.iter().zip(&ends).zip(places(&wanted, TOP, height - BOTTOM)) {
+        let (from, to, class) = (x(*task) + 6.0, WIDTH - RIGHT + 4.0, colour(line.colour));
         svg += &format!(
-            "<text x=\"{at}\" y=\"{down:.1}\" class=\"name\" fill=\"{colour}\">{}</text>",
-            escape(&line.name)
+            "<g class=\"{class}\"><line x1=\"{from:.1}\" y1=\"{end:.1}\" x2=\"{to}\" y2=\"{place:.1}\" class=\"leader\"/>\
+             <text x=\"{}\" y=\"{:.1}\" class=\"label\">{}</text></g>",
+            to + 4.0,
+            place + 4.0,
+            escape(&shortened(&line.name, 22))
         );
     }
-    svg + "</svg>"
+    Picture { width: WIDTH, height, about: about.to_owned(), body: svg, fluid: true }
 }
 
-/// The place nearest to `wanted` where a line of text covers no other.
-fn free_place(taken: &[f64], wanted: f64) -> f64 {
-    const LINE: f64 = 15.0;
-    let free = |place: f64| taken.iter().all(|other| (other - place).abs() >= LINE);
-    let steps = (0..60).flat_map(|step| [wanted + f64::from(step) * 3.0, wanted - f64::from(step) * 3.0]);
-    steps.filter(|place| (10.0..HEIGHT).contains(place)).find(|&place| free(place)).unwrap_or(wanted)
+/// A line and its points.
+fn drawn(
+    line: &Line,
+    tasks: &[String],
+    scale: Scale,
+    x: &dyn Fn(usize) -> f64,
+    y: &dyn Fn(f64) -> f64,
+) -> String {
+    let points: Vec<String> =
+        line.points.iter().map(|(task, value)| format!("{:.1},{:.1}", x(*task), y(*value))).collect();
+    let style = match (line.faint, line.colour / 8) {
+        (true, _) => "stroke-width=\"1.5\" stroke-dasharray=\"4 4\" opacity=\"0.75\"",
+        (_, 0) => "stroke-width=\"2.25\"",
+        (_, 1) => "stroke-width=\"2.25\" stroke-dasharray=\"7 3\"",
+        _ => "stroke-width=\"2.25\" stroke-dasharray=\"2 3\"",
+    };
+    let mut svg = format!(
+        "<g class=\"{}\"><polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" {style}/>",
+        colour(line.colour),
+        points.join(" ")
+    );
+    for (task, value) in line.points.iter().filter(|_| !line.faint) {
+        let text = match scale {
+            Scale::Percent => format!("{:.1} %", 100.0 * value),
+            Scale::Count => format!("{value:.1}"),
+        };
+        svg += &format!(
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.25\" fill=\"currentColor\"><title>{} after {}: {text}</title></circle>",
+            x(*task),
+            y(*value),
+            escape(&line.name),
+            escape(tasks.get(*task).map_or("", String::as_str)),
+        );
+    }
+    svg + "</g>"
+}
+
+/// Values of the vertical axis and how they are written.
+fn ticks(scale: Scale, highest: f64) -> Vec<(f64, String)> {
+    match scale {
+        Scale::Percent => {
+            let (step, top) = match highest {
+                low if low <= 0.25 => (5, 25),
+                low if low <= 0.5 => (10, 50),
+                middle if middle <= 0.75 => (25, 75),
+                _ => (25, 100),
+            };
+            (0..=top / step).map(|tick| (f64::from(tick * step) / 100.0, (tick * step).to_string())).collect()
+        }
+        Scale::Count => {
+            let steps = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000];
+            let step = steps.into_iter().find(|step| f64::from(*step) * 5.0 >= highest).unwrap_or(5000);
+            let count = (highest / f64::from(step)).ceil().max(1.0) as u32;
+            (0..=count).map(|tick| (f64::from(tick * step), (tick * step).to_string())).collect()
+        }
+    }
+}
+
+/// Names of tasks, or numbers where there is no room for names.
+fn task_labels(tasks: &[String]) -> Vec<(usize, String)> {
+    let room = (WIDTH - LEFT - RIGHT) / tasks.len().max(1) as f64;
+    let fits = tasks.iter().all(|task| task.chars().count() as f64 * 6.2 < room);
+    let every = tasks.len().div_ceil(20).max(1);
+    let label = |(number, task): (usize, &String)| match fits {
+        true => (number, escape(task)),
+        false => (number, (number + 1).to_string()),
+    };
+    tasks.iter().enumerate().step_by(every).map(label).collect()
+}
+
+/// At most so many letters.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Places near the wanted ones, in the same order, where no line of text covers another.
+fn places(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|&one, &other| wanted[one].total_cmp(&wanted[other]));
+    let mut places = wanted.to_vec();
+    // Downwards until nothing overlaps, then upwards from the bottom.
+    let mut least = top;
+    for &at in &order {
+        places[at] = places[at].max(least);
+        least = places[at] + TEXT;
+    }
+    let mut most = bottom;
+    for &at in order.iter().rev() {
+        places[at] = places[at].min(most);
+        most = places[at] - TEXT;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_cover_each_other() {
+        assert_eq!(places(&[100.0, 102.0, 50.0], 14.0, 300.0), [100.0, 115.0, 50.0]);
+        assert_eq!(places(&[295.0, 299.0], 14.0, 300.0), [285.0, 300.0]);
+    }
+
+    #[test]
+    fn round_numbers_on_the_axis() {
+        let last = |highest| ticks(Scale::Count, highest).last().map(|tick| tick.0);
+        let top = |highest| ticks(Scale::Percent, highest).last().map(|tick| tick.0);
+        assert_eq!([0.1, 0.25, 0.6, 0.97].map(top), [Some(0.25), Some(0.25), Some(0.75), Some(1.0)]);
+        assert_eq!([4.0, 7.0, 24.0, 30.0].map(last), [Some(4.0), Some(8.0), Some(25.0), Some(30.0)]);
+    }
+
+    #[test]
+    fn names_of_tasks_are_escaped() {
+        let tasks = ["<a>".to_owned()];
+        let line = Line { name: "x & y".into(), points: vec![(0, 0.5)], colour: 9, faint: false };
+        let svg = picture(&tasks, &[line], Scale::Percent, "a \"chart\"").inline();
+        assert!(
+            svg.contains("&lt;a&gt;") && svg.contains("x &amp; y") && svg.contains("a &quot;chart&quot;")
+        );
+        assert!(!svg.contains("<a>"));
+    }
 }

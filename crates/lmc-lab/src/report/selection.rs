@@ -1,18 +1,15 @@
 //! Which modules each task uses: a square per module, darker where it is used more (the paper's figure).
 
-use super::escape;
+use super::picture::Picture;
 
 const CELL: f64 = 22.0;
 const GAP: f64 = 3.0;
 
 /// The map of one task: columns are layers from the input upwards, rows modules from the oldest downwards. `weights` are
 /// `[layer][module]`; `modules` is the height of the map, equal for all tasks of a picture.
-pub fn svg(task: &str, weights: &[Vec<f64>], modules: usize) -> String {
+pub fn picture(task: &str, weights: &[Vec<f64>], modules: usize) -> Picture {
     let (width, height) = (weights.len() as f64 * (CELL + GAP) + 20.0, modules as f64 * (CELL + GAP) + 19.0);
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"modules used by {}\">",
-        escape(task)
-    );
+    let mut svg = String::new();
     for module in 0..modules {
         let down = module as f64 * (CELL + GAP) + CELL * 0.7;
         svg += &format!("<text x=\"0\" y=\"{down:.1}\" class=\"axis\">{module}</text>");
@@ -32,5 +29,5 @@ pub fn svg(task: &str, weights: &[Vec<f64>], modules: usize) -> String {
             "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{layer}</text>"
         );
     }
-    svg + "</svg>"
+    Picture { width, height, about: format!("modules used by {task}"), body: svg, fluid: false }
 }

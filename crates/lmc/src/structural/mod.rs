@@ -60,18 +60,37 @@ pub enum Structural {
 }
 
 impl StructuralConfig {
+    /// Multiply-adds for the score of one image.
+    pub fn multiply_adds(&self) -> u64 {
+        let (channels, side) = (self.output_channels, self.output_side);
+        let count = match self.kind {
+            StructuralKind::Decoder => {
+                let kernel = self.decoder().kernel();
+                let (first, second) = (4 * side * side * channels * channels, kernel * kernel * channels);
+                // Every pixel of the first map, of twice the side, is spread over the second kernel.
+                first + 4 * side * side * second * self.input_channels
+            }
+            StructuralKind::Invertible { pool, .. } => {
+                let side = if pool == 0 { side } else { side.min(pool) };
+                (channels * side * side).pow(2) / 2
+            }
+        };
+        count as u64
+    }
+
+    fn decoder(&self) -> DecoderConfig {
+        DecoderConfig {
+            inputs: self.output_channels,
+            input_side: self.output_side,
+            outputs: self.input_channels,
+            output_side: self.input_side,
+        }
+    }
+
     /// Random parameters.
     pub fn init(&self, seed: &Seed, device: &Device) -> Structural {
         match self.kind {
-            StructuralKind::Decoder => {
-                let config = DecoderConfig {
-                    inputs: self.output_channels,
-                    input_side: self.output_side,
-                    outputs: self.input_channels,
-                    output_side: self.input_side,
-                };
-                Structural::Decoder(Box::new(config.init(seed, device)))
-            }
+            StructuralKind::Decoder => Structural::Decoder(Box::new(self.decoder().init(seed, device))),
             StructuralKind::Invertible { pool, normalise } => {
                 let pool = if pool == 0 || pool >= self.output_side { None } else { Some(pool) };
                 let side = pool.unwrap_or(self.output_side);

@@ -1,0 +1,62 @@
+//! `lmc bench --methods`: what a training step of each method costs beside LMC's.
+
+use anyhow::Result;
+use lmc::Material;
+use lmc::network::NetworkConfig;
+use lmc_kernels::measure::{median, times};
+use lmc_methods::registry;
+use lmc_streams::{Catalog, DataDirs, OwnTask, Seed, TaskSet};
+use serde::Serialize;
+use toml::{Table, Value};
+
+use crate::output::{print, print_json, spinner, table};
+use crate::threads::device;
+
+#[derive(Serialize)]
+struct Row {
+    method: &'static str,
+    train_step_ms: f64,
+    times_lmc: f64,
+}
+
+/// Measures and prints: a batch of 64 in the first task of S-, where LMC has one module per layer.
+pub fn run(seconds: f64, json: bool) -> Result<()> {
+    let bar = spinner("drawing pictures".into());
+    let own = OwnTask { name: "bench".into(), size: 32, channels: 3, val_fraction: 0.0, seed: Seed::root(1) };
+    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
+    let (set, none) = (task.train.thinned(64), TaskSet::empty());
+    let material = Material { task: "bench", classes: &task.classes, train: &set, val: &none };
+    let mut measured = Vec::new();
+    for entry in registry::methods() {
+        bar.set_message(entry.title.to_owned());
+        let bad = |problem: String| lmc::Error::setting(entry.name, problem, "report this as a bug of lmc");
+        // More epochs than there is time for.
+        let epochs = Table::from_iter([("epochs".to_owned(), Value::Integer(1 << 30))]);
+        let training = Table::from_iter([("training".to_owned(), Value::Table(epochs.clone()))]);
+        let settings =
+            entry.resolve("s_minus", epochs).or_else(|_| entry.resolve("s_minus", training)).map_err(bad)?;
+        let mut method = entry.init(&settings, &NetworkConfig::default(), 1, &device())?;
+        method.begin(material)?;
+        let step = times(seconds, || method.epoch(material, &mut |_| Ok(())).map(drop))?;
+        measured.push((entry.name, median(step)));
+    }
+    bar.finish_and_clear();
+    let lmc = measured.iter().find(|(name, _)| *name == "lmc_a").map_or(1.0, |(_, time)| *time);
+    let row = |&(method, train_step_ms): &(&'static str, f64)| Row {
+        method,
+        train_step_ms,
+        times_lmc: train_step_ms / lmc,
+    };
+    let rows: Vec<Row> = measured.iter().map(row).collect();
+    if json {
+        return print_json(&rows);
+    }
+    let rows = rows
+        .iter()
+        .map(|row| {
+            vec![row.method.into(), format!("{:.1}", row.train_step_ms), format!("{:.2}", row.times_lmc)]
+        })
+        .collect();
+    let titles = ["method", "train step ms", "times LMC's"];
+    print(&table(&titles, &titles[1..], rows))
+}

@@ -1,0 +1,103 @@
+//! `lmc report`: runs become tables beside the paper's, pictures and a page.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use lmc_lab::Records;
+use lmc_lab::report::table1::Entry;
+use lmc_lab::report::whole::{Written, quoted, write};
+use lmc_lab::report::{Compared, signed};
+
+use crate::output::{print, print_json, table};
+
+/// Report runs: tables beside the paper's numbers, pictures, costs, as a page and as Markdown.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc report runs --out report              all runs below a folder; then open report/index.html
+  lmc report runs/a runs/b --out report     these two
+  lmc report runs --out report --json       table 1 for a script
+
+Written into DIR: index.html, report.md, table1.csv, transfer.csv, cost.csv, runs.csv, figures/*.svg.")]
+pub struct Arguments {
+    /// Run directories, or folders with run directories anywhere in them.
+    #[arg(required = true, value_name = "RUNS")]
+    runs: Vec<PathBuf>,
+    /// Where the report goes.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Table 1 as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (records, written) = make(&arguments.runs, &arguments.out)?;
+    if arguments.json {
+        print_json(&written.table.lines)?;
+    } else if !records.finished.is_empty() {
+        show(&written)?;
+    }
+    for (word, run) in records.incomplete() {
+        eprintln!("{word}: {}: {}", run.directory.display(), run.why);
+    }
+    if records.finished.is_empty() {
+        bail!(
+            "none of the {} runs is finished; {} says what became of each",
+            records.len(),
+            written.files[0].display()
+        );
+    }
+    Ok(())
+}
+
+/// Writes the report of the runs below some folders.
+pub fn make(runs: &[PathBuf], out: &Path) -> Result<(Records, Written)> {
+    let records = Records::find(runs)?;
+    let mut words: Vec<String> = runs.iter().map(|path| quoted(&path.display().to_string())).collect();
+    words.push(format!("--out {}", quoted(&out.display().to_string())));
+    let written = write(&records, out, &format!("lmc report {}", words.join(" ")))?;
+    Ok((records, written))
+}
+
+/// Prints table 1 and what was written.
+pub fn show(written: &Written) -> Result<()> {
+    let titles = ["stream", "method", "seeds", "A", "paper", "diff", "F", "paper ", "diff ", "M", "paper  "];
+    let mut entries: Vec<&Entry> = written.table.lines.iter().filter(|entry| entry.seeds > 0).collect();
+    // Stream by stream, methods as they come.
+    let mut streams: Vec<&str> = Vec::new();
+    for entry in &written.table.lines {
+        if !streams.contains(&entry.stream.as_str()) {
+            streams.push(&entry.stream);
+        }
+    }
+    entries.sort_by_key(|entry| streams.iter().position(|stream| *stream == entry.stream));
+    print(&table(&titles, &titles[2..], entries.into_iter().map(row).collect()))?;
+    print("A in %, F in points; paper: the paper's number; diff: ours less the paper's")?;
+    for file in written.files.iter().filter(|file| file.extension().is_none_or(|kind| kind != "svg")) {
+        print(&format!("wrote {}", file.display()))?;
+    }
+    let figures = written.files.iter().filter(|file| file.extension().is_some_and(|kind| kind == "svg"));
+    let folder = written.files[0].with_file_name("figures");
+    print(&format!("wrote {} figures into {}", figures.count(), folder.display()))
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let method = match entry.settings.as_str() {
+        "" => entry.title.clone(),
+        settings => format!("{}, {settings}", entry.title),
+    };
+    let mut row = vec![entry.stream.clone(), method, entry.seeds.to_string()];
+    for compared in [&entry.accuracy, &entry.forgetting] {
+        row.extend(cells(compared));
+    }
+    let short = |spread: Option<lmc_lab::report::Spread>| spread.map_or("-".into(), |spread| spread.short());
+    row.extend([short(entry.modules.ours), short(entry.modules.paper)]);
+    row
+}
+
+fn cells(compared: &Compared) -> [String; 3] {
+    let text = |spread: Option<lmc_lab::report::Spread>| spread.map_or("-".into(), |spread| spread.text());
+    [text(compared.ours), text(compared.paper), compared.difference.map_or("-".into(), signed)]
+}

@@ -1,0 +1,317 @@
+//! `lmc sweep`: a grid of experiments, in several processes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lmc_lab::pool::{self, Going, Notice, Outcome, PoolConfig};
+use lmc_lab::sweep::{Planned, Sweep};
+use serde::Serialize;
+
+use crate::interrupt;
+use crate::output::{print, print_json, table};
+use crate::report;
+use crate::run::name;
+
+/// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped goes on.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc sweep experiments/table1/generated.toml                    the paper's table 1 on generated pictures
+  lmc sweep experiments/table1/quick.toml --only stream=s_minus  one stream of it, on real data
+  lmc sweep experiments/table1/full.toml --plan                  the runs, without running them
+
+Written into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
+pub struct Arguments {
+    /// The sweep, a .toml file.
+    sweep: PathBuf,
+    /// Runs at a time; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Where the runs go; by default runs/NAME.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Instead of what the file says, for all runs: `key=value`, `network.width=32`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+    /// Only runs that have one of these: `method=lmc_a,finetune`, `stream=s_*`.
+    #[arg(long, value_name = "KEY=VALUES")]
+    only: Vec<String>,
+    /// Write the manifest, say what would be run, and stop.
+    #[arg(long)]
+    plan: bool,
+    /// Event files for TensorBoard in every run directory.
+    #[arg(long)]
+    tensorboard: bool,
+    /// What became of each run as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Threads of each run; by default its share of the cores.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// A line of the result.
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a str>,
+    /// A and F in per cent, and M, in the way in which the paper tests the method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgetting: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modules: Option<usize>,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name(&arguments.sweep)));
+    let sweep = Sweep::read(&arguments.sweep, &out, &arguments.changes, &arguments.only)?;
+    sweep.write(&out)?;
+    if arguments.plan {
+        return plan(&sweep, &out);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or(cores, usize::from).min(sweep.runs.len()).max(1);
+    let threads = arguments.threads.map_or((cores / jobs).max(1), usize::from);
+    let mut words = vec!["--threads".to_owned(), threads.to_string()];
+    if arguments.tensorboard {
+        words.push("--tensorboard".into());
+    }
+    if let Some(folder) = data_dir {
+        words.extend(["--data-dir".into(), folder.display().to_string()]);
+    }
+    interrupt::listen()?;
+    let config = PoolConfig { program: std::env::current_exe()?, jobs, words };
+    let mut screen = Screen::new(&sweep.runs);
+    let outcomes = pool::work(&config, &sweep.runs, &mut |notice| {
+        screen.show(notice);
+        interrupt::asked()
+    })?;
+    screen.bars.clear()?;
+    let lines: Vec<Line<'_>> =
+        sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();
+    let finished = lines.iter().any(|line| line.accuracy.is_some());
+    let report =
+        finished.then(|| report::make(std::slice::from_ref(&out), &out.join("report"))).transpose()?;
+    if arguments.json {
+        print_json(&lines)?;
+    } else {
+        let failed =
+            lines.iter().filter_map(|line| Some(vec![line.name.to_owned(), line.problem?.to_owned()]));
+        let failed: Vec<Vec<String>> = failed.collect();
+        if !failed.is_empty() {
+            print(&table(&["failed", "why"], &[], failed))?;
+        }
+        if let Some((_, written)) = report {
+            report::show(&written)?;
+        }
+    }
+    let stopped = outcomes.iter().filter(|outcome| **outcome == Outcome::Stopped).count();
+    if stopped > 0 {
+        let done = format!("{} of {} runs", outcomes.len() - stopped, outcomes.len());
+        return Err(lmc::Error::Stopped { done }.into());
+    }
+    let failed = lines.iter().filter(|line| line.status == "failed").count();
+    if failed > 0 {
+        return Err(Failed { failed, runs: lines.len() }.into());
+    }
+    Ok(())
+}
+
+/// Not all runs came to their end.
+#[derive(Debug)]
+pub struct Failed {
+    failed: usize,
+    runs: usize,
+}
+
+impl std::error::Error for Failed {}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { failed, runs } = self;
+        write!(f, "{failed} of {runs} runs failed; run the same command again to try those once more")
+    }
+}
+
+fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
+    let row = |run: &Planned| {
+        let status = if run.directory.is_finished() { "finished" } else { "to do" };
+        let Planned { experiment, .. } = run;
+        vec![
+            experiment.method.clone(),
+            experiment.stream.clone(),
+            experiment.seed.to_string(),
+            status.into(),
+            run.name.clone(),
+        ]
+    };
+    print(&table(
+        &["method", "stream", "seed", "status", "run"],
+        &["seed"],
+        sweep.runs.iter().map(row).collect(),
+    ))?;
+    print(&format!("{} runs; manifest: {}", sweep.runs.len(), out.join("manifest.json").display()))
+}
+
+fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Line<'a> {
+    let (status, problem) = match outcome {
+        Outcome::Before => ("finished before", None),
+        Outcome::Finished => ("finished", None),
+        Outcome::Failed(why) => ("failed", Some(why.as_str())),
+        Outcome::Stopped => ("stopped", None),
+    };
+    let mut line = Line { name: &run.name, status, problem, accuracy: None, forgetting: None, modules: None };
+    if problem.is_none() && *outcome != Outcome::Stopped {
+        match run.directory.finished() {
+            Ok(metrics) => {
+                let headline = metrics.as_ref().map(lmc_lab::Metrics::headline);
+                line.accuracy = headline.map(|headline| 100.0 * headline.accuracy);
+                line.forgetting = headline.map(|headline| 100.0 * headline.forgetting);
+                line.modules = metrics.map(|metrics| metrics.modules());
+            }
+            Err(_) => {
+                let problem = "its metrics.json is damaged; run it alone with --fresh";
+                (line.status, line.problem) = ("failed", Some(problem));
+            }
+        }
+    }
+    line
+}
+
+/// What is seen while runs go on: a bar per run on a terminal, a line per event elsewhere.
+struct Screen {
+    bars: MultiProgress,
+    total: ProgressBar,
+    each: Vec<(String, ProgressBar)>,
+    watched: bool,
+    runs: usize,
+    over: usize,
+    /// Runs that this session has worked off.
+    worked: usize,
+    started: Instant,
+    said: Instant,
+}
+
+impl Screen {
+    fn new(runs: &[Planned]) -> Self {
+        let over = runs.iter().filter(|run| run.directory.is_finished()).count();
+        let bars = MultiProgress::new();
+        let total = bars.add(ProgressBar::new(1000));
+        if let Ok(style) = ProgressStyle::with_template("{prefix:44!} {bar:24} {percent:>3} % {wide_msg}") {
+            total.set_style(style);
+        }
+        total.set_prefix(format!("{over} of {} runs", runs.len()));
+        let watched = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        if !watched && over > 0 {
+            eprintln!("{over} of {} runs were finished before", runs.len());
+        }
+        let (started, said) = (Instant::now(), Instant::now());
+        Self { bars, total, each: Vec::new(), watched, runs: runs.len(), over, worked: 0, started, said }
+    }
+
+    fn say(&self, line: &str) {
+        if self.watched {
+            let _ = self.bars.println(line);
+        } else {
+            eprintln!("{line}");
+        }
+    }
+
+    fn show(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Started(run) => {
+                let bar = self.bars.insert_before(&self.total, ProgressBar::new(1000));
+                bar.set_style(self.total.style());
+                bar.set_prefix(run.name.clone());
+                self.each.push((run.name.clone(), bar));
+                if !self.watched {
+                    self.say(&format!("started  {}", run.name));
+                }
+            }
+            Notice::Ended(run, outcome, took) => {
+                if let Some(at) = self.each.iter().position(|(name, _)| *name == run.name) {
+                    self.each.remove(at).1.finish_and_clear();
+                }
+                self.over += 1;
+                self.worked += 1;
+                let what = match outcome {
+                    Outcome::Finished | Outcome::Before => "finished",
+                    Outcome::Failed(_) => "failed  ",
+                    Outcome::Stopped => "stopped ",
+                };
+                let why = if let Outcome::Failed(why) = outcome { format!(": {why}") } else { String::new() };
+                self.say(&format!("{what} {} after {}{why}", run.name, duration(*took)));
+            }
+            Notice::Going(going) => self.going(going),
+        }
+    }
+
+    fn going(&mut self, going: &[Going<'_>]) {
+        // A run that goes on from an earlier session is taken as if it were begun in this one: the estimate is rough.
+        let reached: f64 = going.iter().map(|run| run.reached.share()).sum();
+        let left = self.runs as f64 - self.over as f64 - reached;
+        let done = self.worked as f64 + reached;
+        let eta = if done > 0.05 {
+            format!(", about {} left", duration(self.started.elapsed().mul_f64(left.max(0.0) / done)))
+        } else {
+            String::new()
+        };
+        self.total.set_prefix(format!("{} of {} runs", self.over, self.runs));
+        self.total.set_position(((self.over as f64 + reached) / self.runs.max(1) as f64 * 1000.0) as u64);
+        self.total.set_message(eta.trim_start_matches(", ").to_owned());
+        let text = |run: &Going<'_>| {
+            let reached = run.reached;
+            match reached.epochs {
+                0 => "loading".to_owned(),
+                _ => format!(
+                    "task {} of {}, epoch {} of {}",
+                    reached.task + 1,
+                    reached.tasks,
+                    reached.epoch,
+                    reached.epochs
+                ),
+            }
+        };
+        for run in going {
+            if let Some((_, bar)) = self.each.iter().find(|(name, _)| *name == run.run.name) {
+                bar.set_position((run.reached.share() * 1000.0) as u64);
+                bar.set_message(text(run));
+            }
+        }
+        const SAY_EVERY: Duration = Duration::from_secs(60);
+        if !self.watched && self.said.elapsed() >= SAY_EVERY {
+            self.said = Instant::now();
+            let each: Vec<String> =
+                going.iter().map(|run| format!("{} ({})", run.run.name, text(run))).collect();
+            self.say(&format!("{} of {} runs{eta}; now {}", self.over, self.runs, each.join(", ")));
+        }
+    }
+}
+
+/// 75 s, 12 min, 3 h 20 min.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let text = [5, 150, 12_000].map(|seconds| duration(Duration::from_secs(seconds)));
+        assert_eq!(text, ["5 s", "2 min", "3 h 20 min"]);
+    }
+}

@@ -1,0 +1,249 @@
+//! A sweep does all its runs whatever happens, and ends with the same numbers however often it was killed.
+#![allow(clippy::unwrap_used)]
+
+mod machine;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lmc_streams::Seed;
+use machine::Machine;
+use serde_json::Value;
+
+const STREAM: &str = r#"
+name = "two"
+[[task]]
+name = "digits"
+data = "generated-digits"
+classes = 3
+train = 20
+val = 10
+test = 10
+[[task]]
+name = "textures"
+data = "generated-textures"
+classes = 3
+train = 20
+val = 10
+test = 10
+"#;
+
+const SWEEP: &str = r#"
+[base]
+stream = "two.toml"
+preset = "s_minus"
+network = { width = 8, depth = 2 }
+
+[grid]
+method = ["finetune", "er_a_s", "mntdp_a", "lmc_a"]
+
+[[rule]]
+unless.method = "lmc_*"
+set.learner.training = { epochs = 6, batch = 16 }
+
+[[rule]]
+when.method = "lmc_*"
+set.learner = { epochs = 6, batch = 16, statistics.window = 6, projection = { epochs = 2, epochs_after = 1 } }
+"#;
+
+fn machine() -> Machine {
+    let machine = Machine::new();
+    fs::write(machine.path("two.toml"), STREAM).unwrap();
+    fs::write(machine.path("sweep.toml"), SWEEP).unwrap();
+    machine
+}
+
+/// What came out of every run, by name.
+fn metrics(machine: &Machine, out: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = fs::read_dir(machine.path(out))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("metrics.json").exists())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path.join("metrics.json")).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn killed_twice_ends_with_the_same_table() {
+    let machine = machine();
+    let started = Instant::now();
+    let whole = machine.lmc("sweep sweep.toml --out whole --json");
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    let took = started.elapsed();
+    let mut random = Seed::root(2).random();
+    for _ in 0..2 {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("lmc"));
+        command.current_dir(machine.path("")).env_remove("LMC_DATA").env("HOME", machine.path(""));
+        command.args(["sweep", "sweep.toml", "--out", "killed", "--jobs", "2"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(took.mul_f64(random.between(0.1, 0.5)).max(Duration::from_millis(50)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // Runs of the killed sweeps may still be saving: the next one waits for them.
+    let last = machine.lmc("sweep sweep.toml --out killed --jobs 1 --json");
+    assert_eq!(last.code, 0, "{}", last.err);
+    let numbers = |text: &str| -> Vec<(Value, Value, Value, Value)> {
+        let lines: Vec<Value> = serde_json::from_str(text).unwrap();
+        let take = |line: &Value, key: &str| line[key].clone();
+        lines
+            .iter()
+            .map(|line| {
+                (take(line, "name"), take(line, "accuracy"), take(line, "forgetting"), take(line, "modules"))
+            })
+            .collect()
+    };
+    assert_eq!(numbers(&last.out), numbers(&whole.out));
+    let (ours, theirs) = (metrics(&machine, "killed"), metrics(&machine, "whole"));
+    assert_eq!(ours.len(), 4);
+    for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+        assert!(ours == theirs, "{name} differs");
+    }
+    // Once more: nothing is left to do.
+    let again = machine.lmc("sweep sweep.toml --out killed --json");
+    assert!(
+        again.code == 0 && again.out.matches("finished before").count() == 4,
+        "{}{}",
+        again.out,
+        again.err
+    );
+    let table = |out: &str| fs::read_to_string(machine.path(out).join("report/table1.csv")).unwrap();
+    assert_eq!(table("killed"), table("whole"));
+}
+
+#[test]
+fn a_cut_of_the_generated_table_from_end_to_end() {
+    let machine = Machine::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/table1/generated.toml");
+    fs::copy(file, machine.path("generated.toml")).unwrap();
+    let cut = "--only stream=s_minus --only method=experts,er_a_s,lmc_a --set network.width=4";
+    let swept = machine.lmc(&format!("sweep generated.toml {cut} --out runs"));
+    assert_eq!(swept.code, 0, "{}{}", swept.out, swept.err);
+    for part in ["Experts", "ER(A,S)", "LMC(A)", "67.2 ± 1.5"] {
+        assert!(swept.out.contains(part), "{part} is missing in {}", swept.out);
+    }
+    let read = |name: &str| fs::read_to_string(machine.path("runs/report").join(name)).unwrap();
+    let page = read("index.html");
+    for part in ["Table 1", "Transfer", "LMC(A)", "generated-objects", "<svg"] {
+        assert!(page.contains(part), "{part} is missing in the page");
+    }
+    // Nothing comes from the network.
+    assert!(!page.contains("<script") && !page.contains("src=\"http") && !page.contains("@import"));
+    // Experts forget nothing.
+    let again = machine.lmc(&format!("sweep generated.toml {cut} --out runs --json"));
+    let lines: Vec<Value> = serde_json::from_str(&again.out).unwrap();
+    let experts = lines.iter().find(|line| line["name"].as_str().unwrap().starts_with("experts")).unwrap();
+    assert_eq!(experts["forgetting"].as_f64(), Some(0.0));
+    assert_eq!(read("runs.csv").lines().count(), 4);
+}
+
+#[test]
+fn a_failed_run_is_reported_and_stops_no_other() {
+    let machine = machine();
+    let text = r#"
+[base]
+stream = "two.toml"
+network = { width = 4, depth = 2 }
+learner.training = { epochs = 2, batch = 16 }
+[grid]
+method = "finetune"
+learner.training.learning_rate = [1e30, 0.001]
+"#;
+    fs::write(machine.path("rates.toml"), text).unwrap();
+    let swept = machine.lmc("sweep rates.toml --out runs --jobs 1");
+    assert_eq!(swept.code, 1, "{}{}", swept.out, swept.err);
+    assert!(
+        swept.out.contains("diverged") && swept.err.contains("1 of 2 runs failed"),
+        "{}{}",
+        swept.out,
+        swept.err
+    );
+    assert_eq!(metrics(&machine, "runs").len(), 1);
+    let failed = fs::read_dir(machine.path("runs"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().join("failed.txt").exists());
+    assert_eq!(failed.count(), 1);
+}
+
+#[test]
+fn a_run_directory_has_one_process_at_a_time() {
+    let machine = machine();
+    fs::create_dir(machine.path("run")).unwrap();
+    let file = fs::File::create(machine.path("run/.lock")).unwrap();
+    file.try_lock().unwrap();
+    fs::write(machine.path("experiment.toml"), "stream = \"two.toml\"").unwrap();
+    let second = machine.lmc("run experiment.toml --out run");
+    assert_eq!(second.code, 75, "{}", second.err);
+    assert!(second.err.contains("another process"), "{}", second.err);
+}
+
+#[test]
+fn damage_is_named_and_fresh_begins_anew() {
+    let machine = machine();
+    let text = "stream = \"two.toml\"\nmethod = \"finetune\"\nnetwork = { width = 4, depth = 2 }\nlearner.training = { epochs = 1 }";
+    fs::write(machine.path("experiment.toml"), text).unwrap();
+    assert_eq!(machine.lmc("run experiment.toml --out run").code, 0);
+    let before = fs::read(machine.path("run/metrics.json")).unwrap();
+    fs::write(machine.path("run/notes.txt"), "mine").unwrap();
+    for (file, content) in
+        [("metrics.json", "{"), ("config.toml", "stream = 3"), ("checkpoint.safetensors", "no")]
+    {
+        fs::write(machine.path("run").join(file), content).unwrap();
+        let bad = machine.lmc("run experiment.toml --out run");
+        assert_eq!(bad.code, 2, "{file}: {}", bad.err);
+        assert!(bad.err.contains(file) && bad.err.contains("--fresh"), "{file}: {}", bad.err);
+        assert_eq!(fs::read_to_string(machine.path("run").join(file)).unwrap(), content);
+        let fresh = machine.lmc("run experiment.toml --out run --fresh");
+        assert_eq!(fresh.code, 0, "{file}: {}", fresh.err);
+        assert!(fs::read(machine.path("run/metrics.json")).unwrap() == before);
+    }
+    assert_eq!(fs::read_to_string(machine.path("run/notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn unknown_names_list_the_nearest() {
+    let machine = machine();
+    for (from, to, part) in [
+        ("\"finetune\"", "\"finetun\"", "finetune"),
+        ("epochs = 6, batch = 16 }", "epoks = 6 }", "epochs"),
+        ("[grid]", "[grids]", "grid"),
+        ("when.method", "when.metod", "method"),
+    ] {
+        fs::write(machine.path("bad.toml"), SWEEP.replace(from, to)).unwrap();
+        let bad = machine.lmc("sweep bad.toml");
+        assert_eq!(bad.code, 2, "{to}: {}", bad.err);
+        assert!(bad.err.contains(part), "{to}: {}", bad.err);
+    }
+    let none = machine.lmc("sweep sweep.toml --only method=nothing");
+    assert!(none.code == 2 && none.err.contains("no run"), "{}", none.err);
+}
+
+#[test]
+fn tensorboard_reads_what_is_written() {
+    let machine = machine();
+    let text = "stream = \"two.toml\"\nmethod = \"finetune\"\nnetwork = { width = 4, depth = 2 }\nlearner.training = { epochs = 2 }";
+    fs::write(machine.path("experiment.toml"), text).unwrap();
+    let run = machine.lmc("run experiment.toml --out run --tensorboard");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let script = "
+import sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1]); events.Reload()
+print(','.join(str(event.step) for event in events.Scalars('learning/loss')), len(events.Scalars('test/mean')))
+";
+    let folder = machine.path("run/tensorboard");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    let python = std::env::var("LMC_PYTHON").unwrap_or_else(|_| "python3".into());
+    match Command::new(python).arg("-c").arg(script).arg(&folder).output() {
+        Ok(output) if output.status.success() => {
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "1,2,3,4 2");
+        }
+        _ => eprintln!("skipped: Python has no package tensorboard; set LMC_PYTHON to one that has"),
+    }
+}

@@ -1,0 +1,65 @@
+//! The accuracy of each task after each, as a heat map: rows are time, columns tasks.
+
+use super::escape;
+use super::picture::Picture;
+
+/// Room for the numbers of rows and columns.
+const EDGE: f64 = 20.0;
+
+/// The picture of `matrix[after][task]`, accuracies as shares.
+pub fn picture(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Picture {
+    let count = tasks.len().max(1);
+    let cell = (260.0 / count as f64).clamp(3.0, 32.0);
+    // Numbers where they can be read.
+    let written = cell >= 22.0;
+    let gap = if written { 2.0 } else { 0.0 };
+    let side = EDGE + count as f64 * cell;
+    let mut svg = String::new();
+    let every = if written { 1 } else { count.div_ceil(10) };
+    for number in (0..count).step_by(every) {
+        let middle = EDGE + (number as f64 + 0.5) * cell;
+        let (right, label) = (EDGE - 6.0, number + 1);
+        svg += &format!(
+            "<text x=\"{middle:.1}\" y=\"12\" class=\"axis\" text-anchor=\"middle\">{label}</text>\
+             <text x=\"{right}\" y=\"{:.1}\" class=\"axis\" text-anchor=\"end\">{label}</text>",
+            middle + 4.0
+        );
+    }
+    let name = |task: usize| escape(tasks.get(task).map_or("", String::as_str));
+    for (after, row) in matrix.iter().enumerate() {
+        for (task, accuracy) in row.iter().enumerate() {
+            let (x, y, size) = (EDGE + task as f64 * cell, EDGE + after as f64 * cell, cell - gap);
+            let share = accuracy.clamp(0.0, 1.0);
+            let (radius, percent) = (gap, 100.0 * share);
+            svg += &format!(
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{size:.1}\" height=\"{size:.1}\" rx=\"{radius}\" class=\"heat\" fill-opacity=\"{share:.2}\">"
+            );
+            if written {
+                svg += &format!("<title>{} after {}: {percent:.1} %</title>", name(task), name(after));
+            }
+            svg += "</rect>";
+            if written {
+                let class = if share > 0.5 { "over" } else { "on" };
+                let (middle, down) = (x + size / 2.0, y + size / 2.0 + 4.0);
+                svg += &format!(
+                    "<text x=\"{middle:.1}\" y=\"{down:.1}\" class=\"{class}\" text-anchor=\"middle\">{percent:.0}</text>"
+                );
+            }
+        }
+    }
+    Picture { width: side, height: side, about: about.to_owned(), body: svg, fluid: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_and_cells_counted() {
+        let tasks = ["<a>".to_owned(), "b".to_owned()];
+        let svg = picture(&tasks, &[vec![0.9], vec![0.456, 0.2]], "x").inline();
+        assert_eq!(svg.matches("<rect").count(), 3);
+        assert!(svg.contains("<title>&lt;a&gt; after b: 45.6 %</title>") && !svg.contains("<a>"));
+        assert!(svg.contains("class=\"over\" text-anchor=\"middle\">90<"));
+    }
+}

@@ -1,0 +1,265 @@
+//! Run directories on disk, read back: which are finished, which are not, which are damaged.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lmc::Result;
+use lmc_streams::Error;
+
+use crate::experiment::Experiment;
+use crate::metrics::{Cost, Metrics};
+use crate::run_directory::{RunDirectory, damaged};
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its directory, as it was named.
+    pub directory: PathBuf,
+    /// What was run.
+    pub experiment: Experiment,
+    /// What came out.
+    pub metrics: Metrics,
+    /// What it cost; older runs do not say.
+    pub cost: Option<Cost>,
+}
+
+impl Record {
+    /// Whether it learned what the paper's runs learned: no generated images, and no fewer.
+    pub fn is_on_the_papers_images(&self) -> bool {
+        let variant = &self.experiment.variant;
+        let generated = self.metrics.substitutions.iter().any(|text| text.contains("generated-"));
+        !(generated || variant.contains("generated") || variant.contains("mini"))
+    }
+}
+
+/// A run without results.
+#[derive(Clone, Debug)]
+pub struct Incomplete {
+    /// Its directory, as it was named.
+    pub directory: PathBuf,
+    /// What was to be run, if that can be read.
+    pub experiment: Option<Experiment>,
+    /// What is the matter, and the next step.
+    pub why: String,
+}
+
+/// All runs below some folders, in order of their paths.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// With results.
+    pub finished: Vec<Record>,
+    /// Still running, or stopped.
+    pub unfinished: Vec<Incomplete>,
+    /// Given up, with a `failed.txt` that says why.
+    pub failed: Vec<Incomplete>,
+    /// With a file that cannot be read.
+    pub damaged: Vec<Incomplete>,
+}
+
+impl Records {
+    /// Searches folders, and all folders in them, for run directories: those with a `config.toml`.
+    pub fn find(paths: &[PathBuf]) -> Result<Self> {
+        let mut records = Self::default();
+        let mut seen = HashSet::new();
+        for path in paths {
+            if !path.is_dir() {
+                return Err(Error::bad(
+                    path,
+                    "there is no such folder",
+                    "name run directories, or a folder that has some",
+                )
+                .into());
+            }
+            records.search(path, &mut seen);
+        }
+        if records.is_empty() {
+            let (place, more) = match paths {
+                [] => (Path::new("."), String::new()),
+                [one] => (one.as_path(), String::new()),
+                [first, others @ ..] => (first.as_path(), format!(" and {} more", others.len())),
+            };
+            return Err(Error::bad(
+                place,
+                format!("there is no run here{more}: no folder with a config.toml"),
+                "make one with 'lmc run EXPERIMENT.toml'",
+            )
+            .into());
+        }
+        Ok(records)
+    }
+
+    /// How many runs there are, whatever became of them.
+    pub fn len(&self) -> usize {
+        self.finished.len() + self.unfinished.len() + self.failed.len() + self.damaged.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Runs without results, with a word for what they are.
+    pub fn incomplete(&self) -> impl Iterator<Item = (&'static str, &Incomplete)> {
+        let unfinished = self.unfinished.iter().map(|run| ("unfinished", run));
+        let failed = self.failed.iter().map(|run| ("failed", run));
+        unfinished.chain(failed).chain(self.damaged.iter().map(|run| ("damaged", run)))
+    }
+
+    /// A folder that was seen before, by another name or through a link, is not searched again.
+    fn search(&mut self, folder: &Path, seen: &mut HashSet<PathBuf>) {
+        if !seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.to_owned())) {
+            return;
+        }
+        if folder.join("config.toml").is_file() {
+            self.read(folder);
+        }
+        let mut below: Vec<PathBuf> = match fs::read_dir(folder) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect(),
+            Err(cause) => {
+                let why = Error::io("read", folder)(cause).to_string();
+                return self.damaged.push(Incomplete { directory: folder.to_owned(), experiment: None, why });
+            }
+        };
+        below.sort();
+        below.iter().for_each(|path| self.search(path, seen));
+    }
+
+    /// Reads one run.
+    fn read(&mut self, directory: &Path) {
+        let files = RunDirectory::new(directory);
+        let incomplete = |experiment: Option<Experiment>, why: String| Incomplete {
+            directory: directory.to_owned(),
+            experiment,
+            why,
+        };
+        let experiment = match experiment(&files.config) {
+            Ok(experiment) => experiment,
+            Err(error) => return self.damaged.push(incomplete(None, error.to_string())),
+        };
+        match files.finished().and_then(|metrics| metrics.map(|found| checked(&files, found)).transpose()) {
+            Ok(Some(mut metrics)) => {
+                if metrics.method.is_empty() {
+                    // Runs of before there were methods.
+                    metrics.agnostic =
+                        lmc_methods::find(&experiment.method).is_ok_and(|entry| entry.agnostic);
+                    metrics.method.clone_from(&experiment.method);
+                }
+                match files.cost() {
+                    Ok(cost) => {
+                        let directory = directory.to_owned();
+                        self.finished.push(Record { directory, experiment, metrics, cost });
+                    }
+                    Err(error) => self.damaged.push(incomplete(Some(experiment), error.to_string())),
+                }
+            }
+            Err(error) => self.damaged.push(incomplete(Some(experiment), error.to_string())),
+            Ok(None) => match fs::read_to_string(&files.failed) {
+                Ok(why) => self.failed.push(incomplete(Some(experiment), first_line(&why))),
+                Err(_) => {
+                    let why = "no results yet; the command that started it goes on with it".to_owned();
+                    self.unfinished.push(incomplete(Some(experiment), why));
+                }
+            },
+        }
+    }
+}
+
+/// The configuration of a run is resolved already: what an older version resolved is not resolved anew.
+fn experiment(path: &Path) -> Result<Experiment> {
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    toml::from_str(&text).map_err(|error| {
+        let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        Error::bad(path, problem, "this is no configuration of a run: name another folder, or run it again")
+            .into()
+    })
+}
+
+/// Complains about metrics that no run writes.
+fn checked(files: &RunDirectory, metrics: Metrics) -> Result<Metrics> {
+    let tasks = metrics.tasks.len();
+    let triangle = |matrix: &[Vec<f64>]| {
+        matrix.len() == tasks && matrix.iter().enumerate().all(|(after, row)| row.len() == after + 1)
+    };
+    if tasks == 0 || !triangle(&metrics.matrix) {
+        let problem = format!("there are {tasks} tasks, and the accuracy matrix does not fit them");
+        return Err(damaged(&files.metrics, problem));
+    }
+    Ok(metrics)
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed.txt does not say why");
+    line.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample_run;
+
+    /// A run directory with what a finished run writes.
+    fn run(folder: &Path, name: &str) -> PathBuf {
+        let record = sample_run("lmc_a", "s_minus", 1, [0.5, 0.6]);
+        let directory = folder.join(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("config.toml"), toml::to_string(&record.experiment).unwrap()).unwrap();
+        fs::write(directory.join("cost.json"), serde_json::to_string(&record.cost).unwrap()).unwrap();
+        let mut metrics = serde_json::to_value(&record.metrics).unwrap();
+        metrics["summary"] = serde_json::json!({});
+        fs::write(directory.join("metrics.json"), metrics.to_string()).unwrap();
+        directory
+    }
+
+    #[test]
+    fn every_run_is_somewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        run(root, "deep/down/good");
+        fs::write(run(root, "stopped").join("checkpoint.safetensors"), "").unwrap();
+        let failed = run(root, "failed");
+        fs::remove_file(failed.join("metrics.json")).unwrap();
+        fs::write(failed.join("failed.txt"), "\nno memory\nmore").unwrap();
+        fs::write(run(root, "cut").join("metrics.json"), "{\"summary\": {}, \"tas").unwrap();
+        fs::write(run(root, "foreign").join("config.toml"), "colour = 1").unwrap();
+        fs::write(run(root, "costly").join("cost.json"), "?").unwrap();
+        fs::create_dir(root.join("empty")).unwrap();
+        // A folder that is named twice is read once.
+        let records = Records::find(&[root.to_owned(), root.join("deep")]).unwrap();
+        assert_eq!(records.finished.len(), 1);
+        assert!(records.finished[0].directory.ends_with("deep/down/good"));
+        assert_eq!(records.finished[0].cost.unwrap().peak_mib, 100.0);
+        assert!(records.unfinished[0].directory.ends_with("stopped"));
+        assert_eq!(records.failed[0].why, "no memory");
+        let damaged: Vec<&str> = records.damaged.iter().map(|run| run.why.as_str()).collect();
+        assert!(damaged[0].contains("costly") && damaged[0].contains("cost.json"), "{damaged:?}");
+        assert!(damaged[1].contains("cut") && damaged[1].contains("metrics.json"), "{damaged:?}");
+        assert!(damaged[2].contains("foreign") && damaged[2].contains("config.toml"), "{damaged:?}");
+        assert_eq!(records.len(), 6);
+    }
+
+    #[test]
+    fn a_run_of_before_there_were_methods() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = run(folder.path(), "old");
+        let mut old: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(directory.join("metrics.json")).unwrap()).unwrap();
+        for key in ["method", "agnostic", "parameters", "multiply_adds"] {
+            old.as_object_mut().unwrap().remove(key);
+        }
+        fs::write(directory.join("metrics.json"), old.to_string()).unwrap();
+        fs::remove_file(directory.join("cost.json")).unwrap();
+        let records = Records::find(&[directory]).unwrap();
+        let record = &records.finished[0];
+        assert!(record.metrics.agnostic && record.metrics.method == "lmc_a" && record.cost.is_none());
+    }
+
+    #[test]
+    fn no_run_is_an_error_with_a_next_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Records::find(&[folder.path().to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("there is no run here") && error.contains("lmc run"), "{error}");
+        let error = Records::find(&[folder.path().join("gone")]).unwrap_err().to_string();
+        assert!(error.contains("gone") && error.contains("no such folder"), "{error}");
+    }
+}

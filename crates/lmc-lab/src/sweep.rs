@@ -1,0 +1,337 @@
+//! A sweep: a grid of experiments in one TOML file.
+//!
+//! ```toml
+//! [base]                 # what all runs share, as in an experiment
+//! variant = "generated"
+//!
+//! [grid]                 # every combination is a run
+//! method = ["finetune", "lmc_a"]
+//! stream = ["s_minus", "s_pl"]
+//! seed = [180, 181]
+//! learner.optimiser.learning_rate = [0.001, 0.01]
+//!
+//! [[rule]]               # what a part of the runs has besides; later rules win, and the grid wins over all
+//! when.method = "lmc_*"
+//! set.learner.epochs = 20
+//! ```
+//!
+//! It becomes a list of runs ([`Planned`]), each a directory of its own with its resolved configuration. A run is a pure
+//! function of that configuration: [`crate::pool`] drives the list on this machine, and anything else may.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lmc::Result;
+use lmc_methods::registry::overlay;
+use lmc_streams::{Error, replace_file};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::experiment::{Experiment, one_line, set};
+use crate::run_directory::RunDirectory;
+
+/// A run of a sweep.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Method, stream, seed and hash of the configuration.
+    pub name: String,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Where it goes.
+    pub directory: RunDirectory,
+}
+
+/// A sweep, expanded.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Its runs, in the order in which they are best done: a seed wholly before the next, a stream before the next.
+    pub runs: Vec<Planned>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    base: Table,
+    grid: Table,
+    #[serde(default)]
+    rule: Vec<Rule>,
+}
+
+/// What a part of the runs has besides.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    #[serde(default)]
+    when: BTreeMap<String, OneOrMany>,
+    #[serde(default)]
+    unless: BTreeMap<String, OneOrMany>,
+    set: Table,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// Whether a value is one of these; a `*` at the end stands for anything.
+    fn has(&self, value: &str) -> bool {
+        let like = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => value.starts_with(start),
+            None => value == pattern,
+        };
+        match self {
+            Self::One(pattern) => like(pattern),
+            Self::Many(patterns) => patterns.iter().any(like),
+        }
+    }
+}
+
+/// One combination of the grid: dotted keys and values.
+type Choice = Vec<(String, Value)>;
+
+impl Rule {
+    fn holds(&self, choice: &Choice) -> bool {
+        let is = |(key, values): (&String, &OneOrMany)| {
+            choice.iter().any(|(name, value)| name == key && values.has(&plain(value)))
+        };
+        self.when.iter().all(is) && !(self.unless.iter().any(is))
+    }
+}
+
+impl Sweep {
+    /// Reads a file and plans its runs into `out`. `changes` are `a.b=c` for all runs; `only` are `key=value,value`: runs
+    /// with another value are left out.
+    pub fn read(path: &Path, out: &Path, changes: &[String], only: &[String]) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let bad = |problem: String| Error::bad(path, problem, "correct the sweep");
+        let written: Written =
+            toml::from_str(&text).map_err(|error: toml::de::Error| bad(one_line(&error.to_string())))?;
+        let mut choices = written.choices().map_err(bad)?;
+        for rule in &written.rule {
+            for key in rule.when.keys().chain(rule.unless.keys()) {
+                let known: Vec<&str> = choices[0].iter().map(|(name, _)| name.as_str()).collect();
+                if !known.contains(&key.as_str()) {
+                    return Err(
+                        bad(format!("[[rule]] asks for '{key}', [grid] has {}", known.join(", "))).into()
+                    );
+                }
+            }
+            if !choices.iter().any(|choice| rule.holds(choice)) {
+                return Err(
+                    bad(format!("no run has what the [[rule]] with set {} asks for", rule.set)).into()
+                );
+            }
+        }
+        for filter in only {
+            let (key, values) = parse_only(filter, &choices[0])?;
+            choices
+                .retain(|choice| choice.iter().any(|(name, value)| name == key && values.has(&plain(value))));
+            if choices.is_empty() {
+                let problem = "no run of the sweep is left";
+                return Err(Error::setting(
+                    format!("--only {filter}"),
+                    problem,
+                    "see the [grid] of the sweep",
+                )
+                .into());
+            }
+        }
+        let mut runs = Vec::new();
+        for choice in &choices {
+            let mut table = written.base.clone();
+            for rule in written.rule.iter().filter(|rule| rule.holds(choice)) {
+                overlay(&mut table, rule.set.clone());
+            }
+            for (key, value) in choice {
+                set(&mut table, key, value.clone())?;
+            }
+            let experiment = Experiment::from_table(table, path, changes)?;
+            let stream = Path::new(&experiment.stream).file_stem().unwrap_or_default().to_string_lossy();
+            let name = format!("{}-{stream}-{}-{}", experiment.method, experiment.seed, experiment.hash());
+            let directory = RunDirectory::new(&out.join(&name));
+            if !runs.iter().any(|run: &Planned| run.name == name) {
+                runs.push(Planned { name, experiment, directory });
+            }
+        }
+        Ok(Self { runs })
+    }
+
+    /// Writes `manifest.json` and the configuration of every run, so that any scheduler can run them.
+    pub fn write(&self, out: &Path) -> Result<()> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            name: &'a str,
+            command: [String; 5],
+            experiment: &'a Experiment,
+        }
+        fs::create_dir_all(out).map_err(Error::io("create", out))?;
+        for run in &self.runs {
+            fs::create_dir_all(&run.directory.path).map_err(Error::io("create", &run.directory.path))?;
+            run.directory.claim(&run.experiment)?;
+        }
+        let text = |path: &Path| path.display().to_string();
+        let line = |run: &'_ Planned| -> [String; 5] {
+            let (config, directory) = (text(&run.directory.config), text(&run.directory.path));
+            ["lmc".into(), "run".into(), config, "--out".into(), directory]
+        };
+        let lines: Vec<Line<'_>> = self
+            .runs
+            .iter()
+            .map(|run| Line { name: &run.name, command: line(run), experiment: &run.experiment })
+            .collect();
+        let path: PathBuf = out.join("manifest.json");
+        let json = serde_json::to_string_pretty(&lines)
+            .map_err(|error| Error::bad(&path, error.to_string(), "report this as a bug of lmc"))?;
+        Ok(replace_file(&path, json.as_bytes())?)
+    }
+}
+
+impl Written {
+    /// All combinations. Seeds vary slowest, then streams, then methods, then the rest.
+    fn choices(&self) -> std::result::Result<Vec<Choice>, String> {
+        let mut axes: Vec<(String, Vec<Value>)> = Vec::new();
+        flatten("", &self.grid, &mut axes);
+        let rank =
+            |name: &str| ["seed", "stream", "method"].iter().position(|first| *first == name).unwrap_or(3);
+        axes.sort_by_key(|(name, _)| rank(name));
+        if axes.is_empty() {
+            return Err("[grid] is empty".into());
+        }
+        let mut choices: Vec<Choice> = vec![Vec::new()];
+        for (name, values) in axes {
+            if values.is_empty() {
+                return Err(format!("[grid] {name} has no values"));
+            }
+            let with = |choice: &Choice, value: &Value| {
+                choice.iter().cloned().chain([(name.clone(), value.clone())]).collect::<Choice>()
+            };
+            choices = choices
+                .iter()
+                .flat_map(|choice| values.iter().map(|value| with(choice, value)).collect::<Vec<_>>())
+                .collect();
+        }
+        Ok(choices)
+    }
+}
+
+/// Dotted keys and their values; one value is a list of one.
+fn flatten(prefix: &str, table: &Table, axes: &mut Vec<(String, Vec<Value>)>) {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(below) => flatten(&name, below, axes),
+            Value::Array(values) => axes.push((name, values.clone())),
+            one => axes.push((name, vec![one.clone()])),
+        }
+    }
+}
+
+/// A value as a user writes it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn parse_only<'a>(filter: &'a str, choice: &Choice) -> Result<(&'a str, OneOrMany)> {
+    let fail = |problem: String| {
+        Error::setting(format!("--only {filter}"), problem, "write it as method=lmc_a,finetune")
+    };
+    let (key, values) = filter.split_once('=').ok_or_else(|| fail("there is no '='".into()))?;
+    if !choice.iter().any(|(name, _)| name == key) {
+        let known: Vec<&str> = choice.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(fail(format!("the grid has no '{key}', it has {}", known.join(", "))).into());
+    }
+    Ok((key, OneOrMany::Many(values.split(',').map(str::to_owned).collect())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str, changes: &[&str], only: &[&str]) -> Result<Sweep> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sweep.toml");
+        fs::write(&path, text).unwrap();
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        Sweep::read(&path, folder.path(), &owned(changes), &owned(only))
+    }
+
+    const TWO: &str = r#"
+        [base]
+        variant = "generated-mini"
+        [grid]
+        method = ["finetune", "lmc_a"]
+        seed = [1, 2]
+        stream = ["s_minus", "s_pl"]
+        [[rule]]
+        when.method = "lmc_*"
+        set.learner.epochs = 7
+        [[rule]]
+        unless.method = "lmc_*"
+        set.learner.training.epochs = 5
+    "#;
+
+    #[test]
+    fn all_combinations_a_seed_before_the_next() {
+        let sweep = plan(TWO, &[], &[]).unwrap();
+        let names: Vec<String> = sweep
+            .runs
+            .iter()
+            .map(|run| format!("{} {} {}", run.experiment.seed, run.experiment.stream, run.experiment.method))
+            .collect();
+        let expected = [
+            "1 s_minus finetune",
+            "1 s_minus lmc_a",
+            "1 s_pl finetune",
+            "1 s_pl lmc_a",
+            "2 s_minus finetune",
+            "2 s_minus lmc_a",
+            "2 s_pl finetune",
+            "2 s_pl lmc_a",
+        ];
+        assert_eq!(names, expected);
+        let epochs = |at: usize| sweep.runs[at].experiment.learner.get("epochs").and_then(Value::as_integer);
+        assert_eq!((epochs(0), epochs(1)), (None, Some(7)));
+        let training = sweep.runs[0].experiment.learner["training"].as_table().unwrap();
+        assert_eq!(training["epochs"].as_integer(), Some(5));
+    }
+
+    #[test]
+    fn changes_and_filters() {
+        let sweep = plan(TWO, &["network.width=8"], &["method=lmc_*", "seed=2"]).unwrap();
+        assert_eq!(sweep.runs.len(), 2);
+        assert!(sweep.runs.iter().all(|run| run.experiment.network.width == 8));
+        let error = plan(TWO, &[], &["methods=lmc_a"]).unwrap_err().to_string();
+        assert!(error.contains("it has seed, stream, method"), "{error}");
+    }
+
+    #[test]
+    fn rules_that_match_nothing_and_unknown_names_are_errors() {
+        let error = plan(
+            &TWO.replace("lmc_*\"\n        set.learner.epochs", "lcm_*\"\n        set.learner.epochs"),
+            &[],
+            &[],
+        );
+        assert!(error.unwrap_err().to_string().contains("no run has"));
+        let error = plan(&TWO.replace("\"finetune\"", "\"finetun\""), &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("finetune"), "{error}");
+        let error = plan("[grid]\nseed = []", &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("seed has no values"), "{error}");
+    }
+
+    #[test]
+    fn grids_go_below_and_win_over_rules() {
+        let text = "[grid]\nmethod = \"lmc_a\"\nstream = \"s_minus\"\nlearner.epochs = [3, 4]\n[[rule]]\nset.learner.epochs = 9";
+        let sweep = plan(text, &[], &[]).unwrap();
+        let epochs: Vec<i64> =
+            sweep.runs.iter().map(|run| run.experiment.learner["epochs"].as_integer().unwrap()).collect();
+        assert_eq!(epochs, [3, 4]);
+    }
+}

@@ -1,0 +1,410 @@
+//! Elastic weight consolidation: weights that mattered for old tasks are held where they were (specification §2.2).
+//!
+//! The penalty is `strength · Σ F (θ - θ*)²` over the trunk, batch norms' scales and shifts included, heads excluded. F is the
+//! diagonal of the Fisher information, exact over the network's own predictions, in evaluation mode, with the head of its
+//! task. Three ways to sum over tasks: an anchor θ* for each (the textbook's), one anchor for all (what the authors ran),
+//! and the running mean of online EWC.
+
+use burn::tensor::activation::{log_softmax, relu, softmax};
+use burn::tensor::module::{conv2d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::{Device, Tensor};
+use lmc::checkpoint::State;
+use lmc::network::NetworkConfig;
+use lmc::tensors::{Plain, Role, Visitor, Walk, plain, train, values};
+use lmc::{Error, Learned, Material, Result};
+use lmc_streams::Seed;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::method::{Answers, Capacity, Listen, Method};
+use crate::monolith::Monolith;
+use crate::registry::{MethodConfig, Width};
+use crate::training::{TrainingConfig, below, fill_from, parse, prefixed};
+use crate::trunk::Trunk;
+
+/// How the tasks' penalties are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchors {
+    /// Every task's Fisher information around its own weights: the textbook's.
+    PerTask,
+    /// The sum of all around the weights at the start of the current task. Released: this.
+    Latest,
+    /// Their running mean around the same: online EWC.
+    RunningMean,
+}
+
+/// Settings of EWC.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EwcConfig {
+    /// How it is trained.
+    pub training: TrainingConfig,
+    /// The network's width.
+    pub width: Width,
+    /// Of the penalty, 0 or more; 1e5 by default, 1e3 on S_in and for colours out of distribution.
+    pub strength: f64,
+    /// How tasks are summed.
+    pub anchors: Anchors,
+    /// Training images that the Fisher information is computed from, evenly spread; 200 by default. Released: all, which
+    /// costs more than learning here.
+    pub fisher_images: usize,
+}
+
+impl Default for EwcConfig {
+    fn default() -> Self {
+        Self {
+            training: TrainingConfig::default(),
+            width: Width::Modules(24),
+            strength: 1e5,
+            anchors: Anchors::PerTask,
+            fisher_images: 200,
+        }
+    }
+}
+
+impl MethodConfig for EwcConfig {
+    type Method = Ewc;
+
+    fn preset(name: &str, stream: &str) -> Result<Self> {
+        let mut config = Self { width: Width::of_largest(stream), ..Self::default() };
+        if name == "online_ewc" {
+            config.anchors = Anchors::RunningMean;
+        }
+        if stream == "s_in" {
+            config.strength = 1e3;
+            config.training.learning_rate = 1e-2;
+        }
+        if stream == "ood" {
+            config.strength = 1e3;
+            config.width = Width::Channels(256);
+            config.training = TrainingConfig { epochs: 50, weight_decay: 0.0, ..config.training };
+        }
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        if !(self.strength.is_finite() && self.strength >= 0.0) {
+            return Err(Error::setting(
+                "strength",
+                format!("{} is not possible", self.strength),
+                "use 0 or more",
+            ));
+        }
+        self.training.check()
+    }
+
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Ewc> {
+        // With strength 0 it is Finetune, number by number.
+        let seed = Seed::root(seed).named("finetune");
+        let network = Monolith::new(&self.width.apply(network), &self.training, seed, false, device)?;
+        Ok(Ewc { config: self.clone(), network, memories: Vec::new(), tasks: 0 })
+    }
+}
+
+/// A network whose weights are held where they mattered.
+#[derive(Clone, Debug)]
+pub struct Ewc {
+    config: EwcConfig,
+    network: Monolith,
+    /// One for each task, or one for all.
+    memories: Vec<Memory>,
+    tasks: usize,
+}
+
+/// Fisher information and the weights that it belongs to, in the trunk's order.
+#[derive(Clone, Debug)]
+struct Memory {
+    fisher: Trunk,
+    anchor: Trunk,
+}
+
+impl Ewc {
+    /// Adds what the task that was just learned holds on to.
+    fn remember(&mut self, material: Material<'_>) -> Result<()> {
+        let new = self.fisher(material)?;
+        let anchor = self.network.trunk.clone();
+        self.tasks += 1;
+        if self.config.anchors == Anchors::PerTask {
+            self.memories.push(Memory { fisher: new, anchor });
+            return Ok(());
+        }
+        let tasks = self.tasks as f32;
+        let share = match self.config.anchors {
+            Anchors::RunningMean => |old: f32, new: f32, tasks: f32| (new + (tasks - 1.0) * old) / tasks,
+            _ => |old: f32, new: f32, _: f32| old + new,
+        };
+        let fisher = match self.memories.pop() {
+            Some(before) => combined(&before.fisher, &new, |old, new| share(old, new, tasks))?,
+            None => new,
+        };
+        self.memories.push(Memory { fisher, anchor });
+        Ok(())
+    }
+
+    /// The diagonal of the Fisher information of the trunk: for each image the squared gradients of the log-probability of
+    /// every class, weighted by the probability.
+    fn fisher(&self, material: Material<'_>) -> Result<Trunk> {
+        let normalisation = self.config.training.normalisation(material.train);
+        let set = material.train.thinned(self.config.fisher_images.max(1));
+        let mut config = self.config.training.stored(normalisation.as_ref());
+        config.size = 1;
+        let mut trunk = self.network.trunk.clone();
+        train(&mut trunk);
+        let head = self.network.head()?;
+        let mut sums: Vec<Vec<f64>> =
+            plain(&trunk).iter().map(|plain| vec![0.0; plain.values.len()]).collect();
+        for batch in config.init(&set)? {
+            let input = self.network.images(&batch);
+            let probabilities = values(&softmax(head.logits(evaluated(&trunk, input.clone())).detach(), 1));
+            for (class, &probability) in probabilities.iter().enumerate() {
+                // A graph can be walked back once.
+                let logarithms = log_softmax(head.logits(evaluated(&trunk, input.clone())), 1); // [1, class]
+                let mut gradients = logarithms.slice([0..1, class..class + 1]).reshape([1]).backward();
+                trunk.walk(
+                    "",
+                    &mut Squares { gradients: &mut gradients, sums: &mut sums, probability, at: 0 },
+                );
+            }
+        }
+        let count = set.len().max(1) as f64;
+        let mut fisher = plain(&trunk);
+        for (plain, sums) in fisher.iter_mut().zip(sums) {
+            plain.values = sums.into_iter().map(|sum| (sum / count) as f32).collect();
+        }
+        let mut filled = self.network.trunk.clone();
+        fill_from(&mut filled, fisher)?;
+        Ok(filled)
+    }
+}
+
+/// Two trunks, number by number.
+fn combined(a: &Trunk, b: &Trunk, with: impl Fn(f32, f32) -> f32) -> Result<Trunk> {
+    let mut numbers = plain(a);
+    for (a, b) in numbers.iter_mut().zip(plain(b)) {
+        a.values.iter_mut().zip(b.values).for_each(|(a, b)| *a = with(*a, b));
+    }
+    let mut trunk = a.clone();
+    fill_from(&mut trunk, numbers)?;
+    Ok(trunk)
+}
+
+/// Adds squared gradients.
+struct Squares<'a> {
+    gradients: &'a mut burn::tensor::Gradients,
+    sums: &'a mut [Vec<f64>],
+    probability: f32,
+    at: usize,
+}
+
+impl Visitor for Squares<'_> {
+    fn visit<const D: usize>(&mut self, _: &str, role: Role, tensor: &mut Tensor<D>) {
+        let at = self.at;
+        self.at += 1;
+        if role == Role::Buffer {
+            return;
+        }
+        let Some(gradient) = tensor.grad_remove(self.gradients) else { return };
+        let probability = f64::from(self.probability);
+        for (sum, value) in self.sums[at].iter_mut().zip(values(&gradient)) {
+            *sum += probability * f64::from(value) * f64::from(value);
+        }
+    }
+}
+
+/// The features of images in evaluation mode, with gradients for the trunk's parameters.
+fn evaluated(trunk: &Trunk, images: Tensor<4>) -> Tensor<2> {
+    let mut x = images;
+    for functional in &trunk.0 {
+        let parameters = &functional.parameters;
+        let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
+        let convolved = conv2d(x, parameters.weight.clone(), Some(parameters.bias.clone()), options);
+        let along = |vector: Tensor<1>| vector.reshape([1, -1, 1, 1]);
+        let deviation = (functional.running.variance.clone() + 1e-5).sqrt();
+        let scale = along(parameters.gamma.clone() / deviation);
+        let centred = convolved - along(functional.running.mean.clone());
+        x = max_pool2d(relu(centred * scale + along(parameters.beta.clone())), MaxPoolOptions::new([2, 2]));
+    }
+    x.flatten(1, 3)
+}
+
+/// Sums `F (θ - θ*)²`.
+struct Penalty<'a> {
+    memory: &'a [(Vec<Tensor<1>>, Vec<Tensor<1>>)],
+    at: usize,
+    total: Option<Tensor<1>>,
+}
+
+impl Visitor for Penalty<'_> {
+    fn visit<const D: usize>(&mut self, _: &str, role: Role, tensor: &mut Tensor<D>) {
+        let at = self.at;
+        self.at += 1;
+        if role == Role::Buffer {
+            return;
+        }
+        let length = tensor.dims().iter().product::<usize>();
+        for (fisher, anchor) in self.memory {
+            let moved = tensor.clone().reshape([length]) - anchor[at].clone();
+            let term = (moved.clone() * moved * fisher[at].clone()).sum();
+            self.total = Some(match self.total.take() {
+                Some(total) => total + term,
+                None => term,
+            });
+        }
+    }
+}
+
+/// All tensors of a trunk as vectors, in its order.
+fn vectors(trunk: &Trunk) -> Vec<Tensor<1>> {
+    struct Collect(Vec<Tensor<1>>);
+    impl Visitor for Collect {
+        fn visit<const D: usize>(&mut self, _: &str, _: Role, tensor: &mut Tensor<D>) {
+            let length = tensor.dims().iter().product::<usize>();
+            self.0.push(tensor.clone().detach().reshape([length]));
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    trunk.clone().walk("", &mut collect);
+    collect.0
+}
+
+impl Method for Ewc {
+    fn begin(&mut self, material: Material<'_>) -> Result<()> {
+        self.network.begin(material)
+    }
+
+    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
+        let strength = self.config.strength as f32;
+        let memory: Vec<_> =
+            self.memories.iter().map(|memory| (vectors(&memory.fisher), vectors(&memory.anchor))).collect();
+        self.network.epoch(material, listen, &mut |network, batch| {
+            let (loss, logits) = network.plain(batch)?;
+            if memory.is_empty() || strength == 0.0 {
+                return Ok((loss, logits));
+            }
+            let mut penalty = Penalty { memory: &memory, at: 0, total: None };
+            network.trunk.walk("", &mut penalty);
+            Ok(match penalty.total {
+                Some(total) => (loss + total.mul_scalar(strength), logits),
+                None => (loss, logits),
+            })
+        })
+    }
+
+    fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
+        let learned = self.network.finish()?;
+        if self.config.strength > 0.0 {
+            self.remember(material)?;
+        }
+        Ok(learned)
+    }
+
+    fn progress(&self) -> Option<(usize, usize)> {
+        self.network.progress()
+    }
+
+    fn answers(&self) -> Result<Box<dyn Answers>> {
+        Ok(Box::new(self.network.answers()?))
+    }
+
+    fn normalises(&self) -> bool {
+        self.config.training.normalise
+    }
+
+    fn capacity(&self) -> Capacity {
+        self.network.capacity()
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut tensors: Vec<Plain> = Vec::new();
+        for (number, memory) in self.memories.iter().enumerate() {
+            tensors.extend(prefixed(&format!("fisher{number}"), plain(&memory.fisher)));
+            tensors.extend(prefixed(&format!("anchor{number}"), plain(&memory.anchor)));
+        }
+        let more = json!({ "memories": self.memories.len(), "tasks": self.tasks });
+        Ok(self.network.state(&more, tensors))
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        self.network.restore(&state)?;
+        let more = &state.document["more"];
+        let memories: usize = parse(&more["memories"])?;
+        self.tasks = parse(&more["tasks"])?;
+        self.memories.clear();
+        for number in 0..memories {
+            let read = |name: &str| -> Result<Trunk> {
+                let mut trunk = self.network.trunk.clone();
+                lmc::tensors::freeze(&mut trunk);
+                fill_from(
+                    &mut trunk,
+                    below(&format!("{name}{number}"), &state.tensors).into_values().collect(),
+                )?;
+                Ok(trunk)
+            };
+            let memory = Memory { fisher: read("fisher")?, anchor: read("anchor")? };
+            self.memories.push(memory);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Distribution;
+    use lmc_streams::{Catalog, DataDirs, OwnTask};
+
+    use super::*;
+
+    fn small(anchors: Anchors) -> Result<Ewc> {
+        let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
+        let config = EwcConfig { width: Width::Network, anchors, fisher_images: 4, ..EwcConfig::default() };
+        config.init(&network, 1, &Device::flex())
+    }
+
+    /// Gradients need a second way through the trunk; it must be the same way.
+    #[test]
+    fn the_trunk_with_gradients_is_the_trunk_that_answers() -> Result<()> {
+        let mut ewc = small(Anchors::PerTask)?;
+        let random = |shape: [usize; 4]| Tensor::<4>::random(shape, Distribution::Default, &Device::flex());
+        for _ in 0..3 {
+            ewc.network.trunk.train(Tensor::from_inner(random([8, 3, 32, 32])))?;
+        }
+        let images = random([4, 3, 32, 32]);
+        let wanted = values(&ewc.network.trunk.frozen()?.features(images.clone())?);
+        let found = values(&evaluated(&ewc.network.trunk, Tensor::from_inner(images)));
+        assert_eq!(found.len(), wanted.len());
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert!((found - wanted).abs() < 1e-4, "{found} instead of {wanted}");
+        }
+        Ok(())
+    }
+
+    /// The same task twice: two memories, the sum, the mean.
+    #[test]
+    fn how_tasks_are_summed() -> Result<()> {
+        let own =
+            OwnTask { name: "digits".into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+        let task = own.read("generated-digits", &Catalog::new(DataDirs::default()))?;
+        let material =
+            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
+        for (anchors, memories, times) in
+            [(Anchors::PerTask, 2, 1.0), (Anchors::Latest, 1, 2.0), (Anchors::RunningMean, 1, 1.0)]
+        {
+            let mut ewc = small(anchors)?;
+            ewc.network.begin(material)?;
+            let once = plain(&ewc.fisher(material)?);
+            ewc.remember(material)?;
+            ewc.remember(material)?;
+            assert_eq!(ewc.memories.len(), memories, "{anchors:?}");
+            let found = plain(&ewc.memories[0].fisher);
+            assert!(once.iter().flat_map(|plain| &plain.values).any(|&value| value > 0.0));
+            for (once, found) in once.iter().zip(&found) {
+                for (once, found) in once.values.iter().zip(&found.values) {
+                    assert!((found - times * once).abs() <= 1e-6 * once.abs(), "{anchors:?} {found} {once}");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,464 @@
+//! Hard attention to the task: every task has a nearly binary mask over the channels of every layer, learned with it, and
+//! weights between channels that old tasks use do not move (Serrà and others 2018; specification §2.4).
+//!
+//! The mask of a layer is `sigmoid(s · e)` with an embedding `e` of the task, and multiplies the layer's pooled output. `s`
+//! rises within every epoch from `1 / smax` to `smax`; at test it is `smax`. Gradients of weights are scaled by what old
+//! tasks leave over, those of embeddings are compensated for the annealing. Plain stochastic gradient descent, whose rate
+//! falls when the validation loss does.
+
+mod gradients;
+mod masked;
+
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Gradients, Tensor};
+use lmc::checkpoint::State;
+use lmc::events::Event;
+use lmc::functional::Functional;
+use lmc::module::FrozenFunctional;
+use lmc::network::NetworkConfig;
+use lmc::prediction::images;
+use lmc::tensors::{
+    Draw, Plain, Role, Visitor, Walk, freeze, join, plain, tensor, train, values, without_gradients,
+};
+use lmc::{Error, Learned, Material, Result};
+use lmc_streams::{Normalisation, Seed, TaskSet};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use self::gradients::{Apply, Collect};
+use self::masked::{Masked, masked};
+use crate::method::{Answers, Capacity, Listen, Method};
+use crate::monolith::nothing_open;
+use crate::registry::{MethodConfig, Width};
+use crate::training::{
+    TrainingConfig, below, cross_entropy, fill_from, fill_model, parse, prefixed, right, scalar, state_of,
+};
+use crate::trunk::{Classifier, layer_multiply_adds, parameters};
+
+/// Settings of HAT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HatConfig {
+    /// Epochs (at most), batch and weight decay; the learning rate is where it starts.
+    pub training: TrainingConfig,
+    /// The network's width.
+    pub width: Width,
+    /// Of the regulariser that keeps masks small; 1 by default.
+    pub regulariser: f64,
+    /// Largest `s`, above 1; 100 by default.
+    pub largest_scale: f64,
+    /// Epochs without a smaller validation loss after which the rate falls to a third; 5 by default.
+    pub patience: usize,
+    /// The rate below which a task is over; 1e-4 by default.
+    pub smallest_rate: f64,
+    /// Gradients are cut to this length; 10000 by default.
+    pub clip: f64,
+    /// Whether every task has batch norms of its own; true by default, false on S_in.
+    pub norm_per_task: bool,
+}
+
+impl Default for HatConfig {
+    fn default() -> Self {
+        Self {
+            // Released: images are not normalised, whatever the option says.
+            training: TrainingConfig { learning_rate: 0.1, normalise: false, ..TrainingConfig::default() },
+            width: Width::Modules(24),
+            regulariser: 1.0,
+            largest_scale: 100.0,
+            patience: 5,
+            smallest_rate: 1e-4,
+            clip: 1e4,
+            norm_per_task: true,
+        }
+    }
+}
+
+impl MethodConfig for HatConfig {
+    type Method = Hat;
+
+    fn preset(_: &str, stream: &str) -> Result<Self> {
+        // Paper: table of hyperparameters is silent; these are the authors' commands. S_out has none: as S-.
+        let (rate, regulariser, largest_scale, weight_decay) = match stream {
+            "s_plus" => (0.1, 4.0, 200.0, 1e-4),
+            "s_in" => (0.01, 0.75, 200.0, 1e-3),
+            "s_pl" => (0.1, 0.1, 400.0, 1e-4),
+            _ => (0.1, 1.0, 100.0, 1e-3),
+        };
+        let config = Self::default();
+        let training = TrainingConfig { learning_rate: rate, weight_decay, ..config.training };
+        let (width, norm_per_task) = (Width::of_largest(stream), stream != "s_in");
+        Ok(Self { training, width, regulariser, largest_scale, norm_per_task, ..config })
+    }
+
+    fn check(&self) -> Result<()> {
+        if !(self.largest_scale.is_finite() && self.largest_scale > 1.0) {
+            let problem = format!("{} is not possible", self.largest_scale);
+            return Err(Error::setting("largest_scale", problem, "use more than 1"));
+        }
+        self.training.check()
+    }
+
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Hat> {
+        let network = self.width.apply(network);
+        network.check()?;
+        self.check()?;
+        let (seed, device) = (Seed::root(seed).named("hat"), device.clone().autodiff());
+        let layers = network.layers().into_iter().enumerate();
+        let layers = layers.map(|(at, layer)| layer.functional.init(&seed.numbered(at as u64), &device));
+        let used = vec![vec![0.0; network.width]; network.depth];
+        let model = Model { layers: layers.collect(), tasks: Vec::new() };
+        Ok(Hat { config: self.clone(), network, seed, device, model, used, open: None })
+    }
+}
+
+/// A network with masks.
+#[derive(Clone, Debug)]
+pub struct Hat {
+    config: HatConfig,
+    network: NetworkConfig,
+    seed: Seed,
+    device: Device,
+    model: Model,
+    /// How much old tasks use each channel, `[layer][channel]`: the largest of their masks.
+    used: Vec<Vec<f32>>,
+    open: Option<Schedule>,
+}
+
+#[derive(Clone, Debug)]
+struct Model {
+    /// Weights are shared; so are the batch norms, unless every task has its own.
+    layers: Vec<Functional>,
+    tasks: Vec<OfTask>,
+}
+
+/// What belongs to one task.
+#[derive(Clone, Debug)]
+struct OfTask {
+    /// `[channel]` of each layer.
+    embeddings: Vec<Tensor<1>>,
+    /// Batch norms of its own; convolutions in here are not used.
+    norms: Option<Vec<Functional>>,
+    head: Classifier,
+}
+
+/// Where the open task is.
+#[derive(Clone, Debug)]
+struct Schedule {
+    task: String,
+    epoch: usize,
+    epochs: usize,
+    rate: f64,
+    waited: usize,
+    /// Epoch, validation loss, accuracy.
+    best: Option<(usize, f64, f64)>,
+    tensors: Vec<Plain>,
+}
+
+impl Walk for Model {
+    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
+        for (number, layer) in self.layers.iter_mut().enumerate() {
+            layer.walk(&join(path, &format!("layer{number}")), visitor);
+        }
+        for (number, task) in self.tasks.iter_mut().enumerate() {
+            task.walk(&join(path, &format!("task{number}")), visitor);
+        }
+    }
+}
+
+impl Walk for OfTask {
+    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
+        for (number, embedding) in self.embeddings.iter_mut().enumerate() {
+            visitor.visit(&join(path, &format!("embedding{number}")), Role::Functional, embedding);
+        }
+        for (number, norm) in self.norms.iter_mut().flatten().enumerate() {
+            let path = join(path, &format!("norm{number}"));
+            visitor.visit(&join(&path, "weight"), Role::Functional, &mut norm.parameters.gamma);
+            visitor.visit(&join(&path, "bias"), Role::Functional, &mut norm.parameters.beta);
+            visitor.visit(&join(&path, "running_mean"), Role::Buffer, &mut norm.running.mean);
+            visitor.visit(&join(&path, "running_var"), Role::Buffer, &mut norm.running.variance);
+        }
+        self.head.walk(&join(path, "head"), visitor);
+    }
+}
+
+impl Model {
+    /// A layer as a task sees it.
+    fn layer(&self, task: usize, layer: usize) -> Functional {
+        let mut functional = self.layers[layer].clone();
+        if let Some(norms) = &self.tasks[task].norms {
+            functional.parameters.gamma = norms[layer].parameters.gamma.clone();
+            functional.parameters.beta = norms[layer].parameters.beta.clone();
+            functional.running = norms[layer].running.clone();
+        }
+        functional
+    }
+
+    /// Masks of a task at a scale.
+    fn masks(&self, task: usize, scale: f64) -> Vec<Tensor<1>> {
+        self.tasks[task].embeddings.iter().map(|e| sigmoid(e.clone().mul_scalar(scale as f32))).collect()
+    }
+}
+
+impl Hat {
+    fn new_task(&self, classes: usize) -> OfTask {
+        let seed = self.seed.named("task").numbered(self.model.tasks.len() as u64);
+        let mut draw = Draw::new(&seed.named("embeddings"), &self.device);
+        let width = self.network.width;
+        let norms = self.config.norm_per_task.then(|| {
+            let layers = self.network.layers().into_iter();
+            layers.map(|layer| layer.functional.init(&seed, &self.device)).collect()
+        });
+        OfTask {
+            embeddings: (0..self.network.depth).map(|_| draw.normal([width], 1.0)).collect(),
+            norms,
+            head: Classifier::new(self.network.features(), classes, &seed.named("head"), &self.device),
+        }
+    }
+
+    /// Lets gradients reach what the open task trains.
+    fn track(&mut self) {
+        freeze(&mut self.model);
+        self.model.layers.iter_mut().for_each(train);
+        if let Some(task) = self.model.tasks.last_mut() {
+            train(task);
+        }
+    }
+
+    /// Logits of a training batch, and the masks that it passed.
+    fn forward(&mut self, batch: Tensor<4>, scale: f64) -> Result<(Tensor<2>, Vec<Tensor<1>>)> {
+        let task = self.model.tasks.len() - 1;
+        let masks = self.model.masks(task, scale);
+        let mut x = batch;
+        for (layer, mask) in masks.iter().enumerate() {
+            let mut functional = self.model.layer(task, layer);
+            x = masked(functional.forward(x, false)?, mask);
+            match &mut self.model.tasks[task].norms {
+                Some(norms) => norms[layer].running = functional.running,
+                None => self.model.layers[layer].running = functional.running,
+            }
+        }
+        Ok((self.model.tasks[task].head.logits(x.flatten(1, 3)), masks))
+    }
+
+    /// Keeps masks small where old tasks do not use channels anyway.
+    fn regulariser(&self, masks: &[Tensor<1>]) -> Tensor<1> {
+        let mut sum = tensor(vec![0.0], [1], &self.device);
+        let mut free = 0.0;
+        for (mask, used) in masks.iter().zip(&self.used) {
+            let left: Vec<f32> = used.iter().map(|used| 1.0 - used).collect();
+            free += left.iter().map(|&left| f64::from(left)).sum::<f64>();
+            sum = sum + (mask.clone() * tensor(left, [used.len()], &self.device)).sum();
+        }
+        sum.div_scalar(free.max(1e-6) as f32)
+    }
+
+    /// One step down.
+    fn step(&mut self, gradients: &mut Gradients, rate: f64, scale: f64) {
+        let mut parts: Vec<Vec<f32>> = Vec::new();
+        let mut collect =
+            Collect { used: &self.used, gradients, config: &self.config, scale, parts: &mut parts };
+        let mut model = self.model.clone();
+        model.walk("", &mut collect);
+        let length = parts.iter().flatten().map(|&number| f64::from(number).powi(2)).sum::<f64>().sqrt();
+        let cut = if length > self.config.clip { self.config.clip / length } else { 1.0 };
+        let mut apply = Apply { parts: parts.into_iter(), rate: (rate * cut) as f32 };
+        self.model.walk("", &mut apply);
+    }
+
+    /// Mean loss, regulariser included, and accuracy on validation images, at the largest scale.
+    fn validate(&self, val: &TaskSet, normalisation: Option<&Normalisation>) -> Result<(f64, f64)> {
+        let answers = self.masked_answers()?;
+        let task = self.model.tasks.len() - 1;
+        let (mut loss, mut correct) = (0.0, 0);
+        for batch in self.config.training.stored(normalisation).init(val)? {
+            let logits = answers.logits(&images(&batch, &self.device.clone().inner()), task)?;
+            correct += right(&logits, &batch.labels);
+            loss += scalar(&cross_entropy(logits, &batch.labels)) * batch.labels.len() as f64;
+        }
+        let count = val.len().max(1) as f64;
+        let open = scalar(&self.regulariser(&self.model.masks(task, self.config.largest_scale)));
+        Ok((loss / count + self.config.regulariser * open, correct as f64 / count))
+    }
+
+    fn masked_answers(&self) -> Result<Masked> {
+        let model = without_gradients(&self.model);
+        let of_task = |task: usize| {
+            let layers =
+                (0..self.network.depth).map(|layer| FrozenFunctional::new(&model.layer(task, layer)));
+            Ok((layers.collect::<Result<Vec<_>>>()?, model.masks(task, self.config.largest_scale)))
+        };
+        let paths = (0..model.tasks.len()).map(of_task).collect::<Result<Vec<_>>>()?;
+        Ok(Masked { paths, heads: model.tasks.into_iter().map(|task| task.head).collect() })
+    }
+}
+
+impl Method for Hat {
+    fn begin(&mut self, material: Material<'_>) -> Result<()> {
+        let task = self.new_task(material.classes.len());
+        self.model.tasks.push(task);
+        self.open = Some(Schedule {
+            task: material.task.to_owned(),
+            epoch: 0,
+            epochs: self.config.training.epochs_for(material.train),
+            rate: self.config.training.learning_rate,
+            waited: 0,
+            best: None,
+            tensors: Vec::new(),
+        });
+        self.track();
+        Ok(())
+    }
+
+    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
+        let mut open = self.open.take().ok_or_else(nothing_open)?;
+        let (epoch, number) = (open.epoch, self.model.tasks.len() as u64 - 1);
+        let normalisation = self.config.training.normalisation(material.train);
+        let seed = self.seed.named("batches").numbered(number).numbered(epoch as u64);
+        let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(material.train)?;
+        let (steps, images_in_all) = (batches.len(), material.train.len().max(1) as f64);
+        let (mut sum, mut correct, mut seen) = (0.0, 0, 0);
+        for (step, batch) in batches.enumerate() {
+            let smallest = 1.0 / self.config.largest_scale;
+            let scale = (self.config.largest_scale - smallest) * seen as f64 / images_in_all + smallest;
+            let (logits, masks) = self.forward(images(&batch, &self.device), scale)?;
+            let loss = cross_entropy(logits.clone(), &batch.labels)
+                + self.regulariser(&masks).mul_scalar(self.config.regulariser as f32);
+            let value = scalar(&loss);
+            if !value.is_finite() {
+                return Err(Error::Diverged { task: open.task, epoch: epoch + 1, loss: value });
+            }
+            let mut gradients = loss.backward();
+            self.step(&mut gradients, open.rate, scale);
+            sum += value * batch.labels.len() as f64;
+            correct += right(&logits, &batch.labels);
+            seen += batch.labels.len();
+            listen(Event::Step { epoch, step, steps, loss: value })?;
+        }
+        let mut val_accuracy = None;
+        if !material.val.is_empty() {
+            let (loss, accuracy) = self.validate(material.val, normalisation.as_ref())?;
+            val_accuracy = Some(accuracy);
+            if open.best.is_none_or(|(_, best, _)| loss < best) {
+                open.best = Some((epoch, loss, accuracy));
+                open.tensors = plain(&self.model);
+                open.waited = 0;
+            } else {
+                open.waited += 1;
+                if open.waited >= self.config.patience {
+                    open.rate /= 3.0;
+                    open.waited = 0;
+                }
+            }
+        }
+        open.epoch += 1;
+        if open.rate < self.config.smallest_rate {
+            open.epochs = open.epoch;
+        }
+        let (more, epochs) = (open.epoch < open.epochs, open.epochs);
+        self.open = Some(open);
+        let seen = seen.max(1) as f64;
+        listen(Event::EpochEnded {
+            epoch,
+            epochs,
+            loss: sum / seen,
+            cross_entropy: sum / seen,
+            train_accuracy: correct as f64 / seen,
+            val_accuracy,
+            modules: vec![1; self.network.depth],
+        })?;
+        Ok(more)
+    }
+
+    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
+        let mut open = self.open.take().ok_or_else(nothing_open)?;
+        if open.best.is_some() {
+            fill_from(&mut self.model, std::mem::take(&mut open.tensors))?;
+        }
+        freeze(&mut self.model);
+        let task = self.model.tasks.len() - 1;
+        for (used, mask) in self.used.iter_mut().zip(self.model.masks(task, self.config.largest_scale)) {
+            used.iter_mut().zip(values(&mask)).for_each(|(used, mask)| *used = used.max(mask));
+        }
+        let modules = vec![1; self.network.depth];
+        Ok(Learned {
+            task: open.task,
+            best_epoch: open.best.map_or(open.epoch.saturating_sub(1), |(epoch, ..)| epoch),
+            epochs: open.epoch,
+            val_accuracy: open.best.map(|(_, _, accuracy)| accuracy),
+            modules_before: modules.clone(),
+            modules,
+        })
+    }
+
+    fn progress(&self) -> Option<(usize, usize)> {
+        self.open.as_ref().map(|open| (open.epoch, open.epochs))
+    }
+
+    fn answers(&self) -> Result<Box<dyn Answers>> {
+        Ok(Box::new(self.masked_answers()?))
+    }
+
+    fn normalises(&self) -> bool {
+        self.config.training.normalise
+    }
+
+    fn capacity(&self) -> Capacity {
+        let classes = self.model.tasks.last().map_or(0, |task| task.head.classes());
+        let head = (self.network.features() * classes) as u64;
+        Capacity {
+            modules: vec![1; self.network.depth],
+            parameters: parameters([&self.model]),
+            multiply_adds: layer_multiply_adds(&self.network).iter().sum::<u64>() + head,
+        }
+    }
+
+    fn state(&self) -> Result<State> {
+        let classes: Vec<usize> = self.model.tasks.iter().map(|task| task.head.classes()).collect();
+        let mut tensors = Vec::new();
+        for (number, used) in self.used.iter().enumerate() {
+            let (name, shape) = (format!("used{number}"), vec![used.len()]);
+            tensors.push(Plain { name, shape, values: used.clone() });
+        }
+        let open = self.open.as_ref().map(|open| {
+            tensors.extend(prefixed("best", open.tensors.clone()));
+            json!({
+                "task": open.task, "epoch": open.epoch, "epochs": open.epochs, "rate": open.rate,
+                "waited": open.waited, "best": open.best,
+            })
+        });
+        Ok(state_of(json!({ "classes": classes, "open": open }), &self.model, tensors))
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        let classes: Vec<usize> = parse(&state.document["classes"])?;
+        self.model.tasks.clear();
+        for classes in classes {
+            let task = self.new_task(classes);
+            self.model.tasks.push(task);
+        }
+        fill_model(&mut self.model, &state.tensors)?;
+        freeze(&mut self.model);
+        for (number, used) in self.used.iter_mut().enumerate() {
+            let found = state.tensors.iter().find(|plain| plain.name == format!("used{number}"));
+            match found.filter(|plain| plain.values.len() == used.len()) {
+                Some(plain) => used.clone_from(&plain.values),
+                None => return Err(Error::setting("checkpoint", "masks are missing", "start the run anew")),
+            }
+        }
+        let open = &state.document["open"];
+        self.open = None;
+        if !open.is_null() {
+            self.open = Some(Schedule {
+                task: parse(&open["task"])?,
+                epoch: parse(&open["epoch"])?,
+                epochs: parse(&open["epochs"])?,
+                rate: parse(&open["rate"])?,
+                waited: parse(&open["waited"])?,
+                best: parse(&open["best"])?,
+                tensors: below("best", &state.tensors).into_values().collect(),
+            });
+            self.track();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! The methods by name. A new one is a file with a configuration and a method, and a line here.
+
+use burn::tensor::Device;
+use lmc::network::NetworkConfig;
+use lmc::{Error, LearnerConfig, Result};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::ewc::EwcConfig;
+use crate::experts::ExpertsConfig;
+use crate::features::FeaturesConfig;
+use crate::finetune::FinetuneConfig;
+use crate::hat::HatConfig;
+use crate::lwf::LwfConfig;
+use crate::method::Method;
+use crate::mntdp::MntdpConfig;
+use crate::replay::ReplayConfig;
+use crate::soft_gating::SoftGatingConfig;
+use crate::trunk::width_of_modules;
+
+/// The settings of a method.
+pub trait MethodConfig: Serialize + for<'de> Deserialize<'de> + Sized {
+    /// What they make.
+    type Method: Method + 'static;
+
+    /// Settings for a variant (the method's name) as on this stream of the paper; on any other the general ones.
+    fn preset(name: &str, stream: &str) -> Result<Self>;
+
+    /// Complains about values outside their range.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// A method that knows nothing.
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Self::Method>;
+}
+
+/// How wide the one network of a method is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Width {
+    /// As `network.width` says.
+    #[default]
+    Network,
+    /// With as many parameters as this many modules. Paper: 24, on S_pl 20.
+    Modules(usize),
+    /// So many channels. Released: 384, on S_pl 320.
+    Channels(usize),
+}
+
+impl Width {
+    /// As many parameters as the largest modular network on a stream of the paper has, one module per layer and task.
+    pub fn of_largest(stream: &str) -> Self {
+        Self::Modules(if stream == "s_pl" { 20 } else { 24 })
+    }
+
+    /// The network in this width.
+    pub fn apply(self, network: &NetworkConfig) -> NetworkConfig {
+        let width = match self {
+            Self::Network => network.width,
+            Self::Modules(modules) => width_of_modules(network, modules),
+            Self::Channels(channels) => channels,
+        };
+        NetworkConfig { width, ..network.clone() }
+    }
+}
+
+/// A method that can be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name in experiments.
+    pub name: &'static str,
+    /// Its name in tables, as in the paper.
+    pub title: &'static str,
+    /// Whether it is asked without the task.
+    pub agnostic: bool,
+    resolve: Resolve,
+    init: Init,
+}
+
+/// Settings from name, stream and changes.
+type Resolve = fn(&str, &str, Table) -> std::result::Result<Table, String>;
+/// A method from settings, sizes, seed and device.
+type Init = fn(&Table, &NetworkConfig, u64, &Device) -> Result<Box<dyn Method>>;
+
+/// One that is told the task at test.
+fn told<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
+    Entry { agnostic: false, ..agnostic::<C>(name, title) }
+}
+
+/// One that is not.
+fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
+    Entry {
+        name,
+        title,
+        agnostic: true,
+        resolve: |name, stream, changes| {
+            let mut table = Table::try_from(C::preset(name, stream).map_err(|error| error.to_string())?)
+                .map_err(|error| error.to_string())?;
+            overlay(&mut table, changes);
+            let config: C = table.try_into().map_err(|error| format!("[learner]: {}", message(&error)))?;
+            config.check().map_err(|error| error.to_string())?;
+            Table::try_from(config).map_err(|error| error.to_string())
+        },
+        init: |table, network, seed, device| {
+            let config: C = table
+                .clone()
+                .try_into()
+                .map_err(|error| Error::setting("learner", message(&error), "correct the experiment"))?;
+            Ok(Box::new(config.init(network, seed, device)?))
+        },
+    }
+}
+
+fn message(error: &toml::de::Error) -> String {
+    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `base` with the values of `changes` instead of its own.
+pub fn overlay(base: &mut Table, changes: Table) {
+    for (key, value) in changes {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(value)) => overlay(below, value),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// All methods, in the order of the paper's table 1; those that it lacks at the end.
+pub fn methods() -> Vec<Entry> {
+    vec![
+        told::<FinetuneConfig>("finetune", "Finetune"),
+        told::<FinetuneConfig>("finetune_l", "Finetune-L"),
+        told::<ExpertsConfig>("experts", "Experts"),
+        told::<EwcConfig>("ewc", "EWC"),
+        told::<EwcConfig>("online_ewc", "O-EWC"),
+        told::<ReplayConfig>("er", "ER"),
+        agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
+        told::<HatConfig>("hat", "HAT"),
+        told::<MntdpConfig>("mntdp", "MNTDP"),
+        agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
+        told::<SoftGatingConfig>("sg_f", "SG-F"),
+        told::<SoftGatingConfig>("sg_f_a", "SG-F(A)"),
+        told::<LearnerConfig>("lmc_not_a", "LMC(¬A)"),
+        agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
+        agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
+        told::<LwfConfig>("lwf", "LwF"),
+        agnostic::<FeaturesConfig>("ncm", "NCM"),
+        agnostic::<FeaturesConfig>("slda", "SLDA"),
+    ]
+}
+
+/// A method by name; an unknown one lists the nearest names.
+pub fn find(name: &str) -> Result<Entry> {
+    let all = methods();
+    all.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|entry| entry.name).collect();
+        let cure = format!("the methods are {}", names.join(", "));
+        lmc_streams::Error::unknown("method", name, names.iter().copied(), cure).into()
+    })
+}
+
+impl Entry {
+    /// The settings for a stream with `changes`, everything resolved.
+    pub fn resolve(&self, stream: &str, changes: Table) -> std::result::Result<Table, String> {
+        (self.resolve)(self.name, stream, changes)
+    }
+
+    /// A method with these settings, which [`Entry::resolve`] gave.
+    pub fn init(
+        &self,
+        settings: &Table,
+        network: &NetworkConfig,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Box<dyn Method>> {
+        (self.init)(settings, network, seed, device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Specification §2: what the authors ran, where streams differ.
+    #[test]
+    fn presets_are_the_authors() {
+        let presets = [
+            (
+                "finetune",
+                "s_minus",
+                "width = \"network\"\n[training]\nlearning_rate = 1e-3\nepochs = 100\nbatch = 64",
+            ),
+            ("finetune_l", "s_minus", "width = { modules = 24 }"),
+            ("finetune_l", "s_pl", "width = { modules = 20 }\n[training]\nnormalise = true"),
+            ("ewc", "s_plus", "strength = 1e5\nanchors = \"per_task\"\n[training]\nweight_decay = 1e-3"),
+            ("ewc", "s_in", "strength = 1e3\n[training]\nlearning_rate = 1e-2"),
+            (
+                "ewc",
+                "ood",
+                "strength = 1e3\nwidth = { channels = 256 }\n[training]\nepochs = 50\nweight_decay = 0.0",
+            ),
+            ("online_ewc", "s_pl", "anchors = \"running_mean\"\nwidth = { modules = 20 }"),
+            ("er", "s_minus", "capacity = 5571\nsingle_head = false\n[training]\nweight_decay = 1e-4"),
+            ("er_a_s", "s_pl", "capacity = 4642\nsingle_head = true\n[training]\nweight_decay = 1e-3"),
+            ("hat", "s_minus", "regulariser = 1.0\nlargest_scale = 100.0\nnorm_per_task = true"),
+            ("hat", "s_out", "[training]\nlearning_rate = 0.1\nweight_decay = 1e-3\nnormalise = false"),
+            ("hat", "s_plus", "regulariser = 4.0\nlargest_scale = 200.0\n[training]\nweight_decay = 1e-4"),
+            ("hat", "s_in", "regulariser = 0.75\nnorm_per_task = false\n[training]\nlearning_rate = 0.01"),
+            ("hat", "s_pl", "regulariser = 0.1\nlargest_scale = 400.0\nwidth = { modules = 20 }"),
+            (
+                "hat",
+                "s_pl",
+                "patience = 5\nsmallest_rate = 1e-4\nclip = 1e4\n[training]\nweight_decay = 1e-4",
+            ),
+            (
+                "mntdp",
+                "s_minus",
+                "neighbours = 5\nprior_by = \"validation\"\n[training]\nweight_decay = 1e-3",
+            ),
+            ("mntdp_a", "s_out", "[training]\nweight_decay = 0.0"),
+            ("mntdp", "s_pl", "[training]\nweight_decay = 1e-4"),
+            ("mntdp", "s_long30", "[training]\nepochs = 50\nweight_decay = 1e-3"),
+            ("sg_f", "s_in", "shared = false\nvalidate_every = 3\n[training]\nweight_decay = 1e-3"),
+            ("sg_f_a", "s_plus", "shared = true\n[training]\nweight_decay = 1e-4"),
+        ];
+        for (method, stream, wanted) in presets {
+            let found = find(method).unwrap().resolve(stream, Table::new()).unwrap();
+            let mut with_wanted = found.clone();
+            overlay(&mut with_wanted, toml::from_str(wanted).unwrap());
+            assert_eq!(found, with_wanted, "{method} on {stream}");
+        }
+    }
+}

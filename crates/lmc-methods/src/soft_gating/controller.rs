@@ -1,0 +1,89 @@
+//! The controller: how much each module of a layer counts, image by image.
+
+use burn::tensor::activation::{relu, softmax};
+use burn::tensor::module::{conv2d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::{Device, Tensor};
+use lmc::network::NetworkConfig;
+use lmc::tensors::{Draw, Role, Visitor, Walk, join};
+use lmc_streams::Seed;
+
+use crate::trunk::Classifier;
+
+/// Computes how much each module counts.
+#[derive(Clone, Debug)]
+pub(super) struct Controller {
+    /// Convolutions that all layers share.
+    blocks: Vec<Block>,
+    /// One linear map per layer.
+    pub(super) gates: Vec<Classifier>,
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    weight: Tensor<4>,
+    bias: Tensor<1>,
+}
+
+impl Walk for Controller {
+    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
+        for (number, block) in self.blocks.iter_mut().enumerate() {
+            visitor.visit(&join(path, &format!("block{number}.weight")), Role::Functional, &mut block.weight);
+            visitor.visit(&join(path, &format!("block{number}.bias")), Role::Functional, &mut block.bias);
+        }
+        for (number, gate) in self.gates.iter_mut().enumerate() {
+            gate.walk(&join(path, &format!("gate{number}")), visitor);
+        }
+    }
+}
+
+impl Controller {
+    /// With random numbers, for so many modules per layer.
+    pub(super) fn new(network: &NetworkConfig, modules: &[usize], seed: &Seed, device: &Device) -> Self {
+        let mut draw = Draw::new(&seed.named("blocks"), device);
+        let width = network.width;
+        let blocks = (0..network.depth).map(|_| Block {
+            weight: draw.uniform([width, width, 3, 3], 9 * width),
+            bias: draw.uniform([width], 9 * width),
+        });
+        let blocks = blocks.collect();
+        let gate = |(layer, &modules): (usize, &usize)| {
+            Classifier::new(network.features(), modules, &seed.named("gate").numbered(layer as u64), device)
+        };
+        Self { blocks, gates: modules.iter().enumerate().map(gate).collect() }
+    }
+
+    /// Room for more modules, with random weights for them.
+    pub(super) fn grown(&self, modules: &[usize], seed: &Seed, device: &Device) -> Self {
+        let grow = |(layer, (gate, &modules)): (usize, (&Classifier, &usize))| {
+            let more = modules.saturating_sub(gate.classes());
+            if more == 0 {
+                return gate.clone();
+            }
+            let features = gate.weight.dims()[1];
+            let new = Classifier::new(features, more, &seed.named("gate").numbered(layer as u64), device);
+            Classifier {
+                weight: Tensor::cat(vec![gate.weight.clone(), new.weight], 0),
+                bias: Tensor::cat(vec![gate.bias.clone(), new.bias], 0),
+            }
+        };
+        let gates = self.gates.iter().zip(modules).enumerate().map(grow).collect();
+        Self { blocks: self.blocks.clone(), gates }
+    }
+
+    /// Weights `[module, image]` for a layer's input.
+    pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Tensor<2> {
+        let mut x = input.clone();
+        for block in &self.blocks[..self.blocks.len() - layer] {
+            let [outputs, _, height, width] = block.weight.dims();
+            let channels = x.dims()[1];
+            let weight = block.weight.clone().slice([0..outputs, 0..channels, 0..height, 0..width]);
+            let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
+            x = relu(max_pool2d(
+                conv2d(x, weight, Some(block.bias.clone()), options),
+                MaxPoolOptions::new([2, 2]),
+            ));
+        }
+        softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose()
+    }
+}

@@ -1,0 +1,176 @@
+//! What all methods promise, and below this file what each promises, on small networks and generated images.
+#![allow(clippy::unwrap_used)]
+
+mod features;
+mod held;
+mod masks;
+mod modules;
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Device, Tensor};
+use lmc::checkpoint::State;
+use lmc::network::NetworkConfig;
+use lmc::prediction::images;
+use lmc::tensors::Plain;
+use lmc::{Learned, Material};
+use lmc_methods::registry::overlay;
+use lmc_methods::training::{TrainingConfig, below};
+use lmc_methods::{Answer, Hint, Method, find, methods};
+use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
+use toml::Table;
+
+fn network() -> NetworkConfig {
+    NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() }
+}
+
+fn task(family: &str) -> Task {
+    let own = OwnTask { name: family.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+    let mut task = own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
+    task.train = task.train.thinned(64);
+    task.val = task.val.thinned(20);
+    task.test = task.test.thinned(20);
+    task
+}
+
+fn material(task: &Task) -> Material<'_> {
+    Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
+}
+
+/// A method by name, small and quick.
+fn small(name: &str) -> Box<dyn Method> {
+    small_with(name, "")
+}
+
+/// The same with other settings.
+fn small_with(name: &str, more: &str) -> Box<dyn Method> {
+    let entry = find(name).unwrap();
+    let known = entry.resolve("s_minus", Table::new()).unwrap();
+    let mut changes = Table::new();
+    let quick = [
+        ("width", "width = \"network\""),
+        ("fisher_images", "fisher_images = 8"),
+        ("training", "training = { epochs = 2, batch = 16 }"),
+        ("projection", "epochs = 2\nbatch = 16\nprojection = { epochs = 1, epochs_after = 1 }"),
+        ("statistics", "statistics = { window = 4 }"),
+    ];
+    for (_, settings) in quick.iter().filter(|(setting, _)| known.contains_key(*setting)) {
+        overlay(&mut changes, toml::from_str(settings).unwrap());
+    }
+    overlay(&mut changes, toml::from_str(more).unwrap());
+    let settings = entry.resolve("s_minus", changes).unwrap();
+    entry.init(&settings, &network(), 1, &Device::flex()).unwrap()
+}
+
+fn learn(method: &mut dyn Method, task: &Task) -> Learned {
+    method.begin(material(task)).unwrap();
+    while method.epoch(material(task), &mut |_| Ok(())).unwrap() {}
+    method.finish(material(task)).unwrap()
+}
+
+fn test_images(task: &Task) -> Tensor<4> {
+    let batch = BatchConfig::stored(64).init(&task.test).unwrap().next().unwrap();
+    images(&batch, &Device::flex())
+}
+
+fn answers(method: &dyn Method, task: &Task, hint: Hint) -> Vec<Answer> {
+    method.answers().unwrap().answer(&test_images(task), &[hint]).unwrap().pop().unwrap()
+}
+
+/// Settings of one method in the same size.
+fn training() -> TrainingConfig {
+    TrainingConfig { epochs: 3, batch: 16, ..TrainingConfig::default() }
+}
+
+/// What a method has learned, by name.
+fn model(method: &dyn Method) -> BTreeMap<String, Plain> {
+    below("model", &method.state().unwrap().tensors)
+}
+
+/// Whether all that was there before is there still, bit for bit.
+fn unmoved(before: &BTreeMap<String, Plain>, after: &BTreeMap<String, Plain>) -> bool {
+    let bits = |plain: &Plain| plain.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    before.iter().all(|(name, old)| after.get(name).is_some_and(|new| bits(old) == bits(new)))
+}
+
+fn same(a: &State, b: &State) -> bool {
+    let sorted = |state: &State| {
+        let mut tensors = state.tensors.clone();
+        tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        tensors
+    };
+    a.document == b.document && sorted(a) == sorted(b)
+}
+
+/// Put away after every epoch and taken up by a new process, a method ends where it would have without.
+#[test]
+fn every_method_goes_on_bit_for_bit() {
+    let tasks = [task("digits"), task("textures")];
+    for entry in methods() {
+        let mut whole = small(entry.name);
+        let mut broken = small(entry.name);
+        for task in &tasks {
+            learn(&mut *whole, task);
+            broken.begin(material(task)).unwrap();
+            let mut more = true;
+            while more {
+                more = broken.epoch(material(task), &mut |_| Ok(())).unwrap();
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("state");
+                broken.state().unwrap().save(&7, &path).unwrap();
+                let (state, number) = State::load::<i32>(&path).unwrap();
+                assert_eq!(number, 7);
+                broken = small(entry.name);
+                broken.restore(state).unwrap();
+            }
+            broken.finish(material(task)).unwrap();
+            let answers = |method: &dyn Method| answers(method, &tasks[0], Hint::Task(0));
+            assert_eq!(answers(&*whole), answers(&*broken), "{}", entry.name);
+        }
+        assert!(same(&whole.state().unwrap(), &broken.state().unwrap()), "{}", entry.name);
+        let capacity = whole.capacity();
+        let works = capacity.multiply_adds > 0 || capacity.modules.is_empty();
+        assert!(capacity.parameters > 0 && works, "{}", entry.name);
+    }
+}
+
+/// Methods that need no ID answer without one; the others say so.
+#[test]
+fn who_answers_without_a_task() {
+    let tasks = [task("digits"), task("textures")];
+    for entry in methods() {
+        let mut method = small(entry.name);
+        tasks.iter().for_each(|task| {
+            learn(&mut *method, task);
+        });
+        let asked = method.answers().unwrap().answer(&test_images(&tasks[1]), &[Hint::Alone]);
+        if entry.agnostic {
+            assert!(asked.unwrap()[0].iter().all(|answer| answer.task < 2), "{}", entry.name);
+        } else if !["lmc_not_a", "mntdp"].contains(&entry.name) {
+            assert!(asked.is_err(), "{}", entry.name);
+        }
+    }
+    assert!(find("finetun").unwrap_err().to_string().contains("finetune"));
+}
+
+/// A task that comes back with the same classes has the outputs of the first one.
+#[test]
+fn a_single_head_maps_its_labels_back() {
+    let (first, second) = (task("digits"), task("textures"));
+    for name in ["er_a_s", "ncm", "slda"] {
+        let mut method = small(name);
+        learn(&mut *method, &first);
+        learn(&mut *method, &second);
+        learn(&mut *method, &Task { name: "digits again".into(), ..first.clone() });
+        assert_eq!([0, 1, 2].map(|task| method.outputs_of(task)), [0, 1, 0], "{name}");
+        assert!(method.is_class_incremental());
+        let found = answers(&*method, &second, Hint::Alone);
+        let classes = [first.classes.len(), second.classes.len()];
+        assert!(
+            found.iter().all(|answer| answer.task < 2 && (answer.label as usize) < classes[answer.task]),
+            "{name}"
+        );
+        let given = answers(&*method, &second, Hint::Task(2));
+        assert!(given.iter().all(|answer| answer.task == 2), "{name}");
+    }
+}
