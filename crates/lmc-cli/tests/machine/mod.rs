@@ -8,7 +8,9 @@ use assert_cmd::Command;
 use tempfile::TempDir;
 
 pub struct Machine {
-    home: TempDir,
+    /// Removed with everything in it when the test ends.
+    _root: TempDir,
+    home: PathBuf,
 }
 
 /// What a command left behind.
@@ -21,11 +23,15 @@ pub struct Outcome {
 
 impl Machine {
     pub fn new() -> Self {
-        Self { home: tempfile::tempdir().unwrap() }
+        // One level down: `../shared/data` is searched too, and what lies beside temporary folders is the real machine's.
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        Self { _root: root, home }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
+        self.home.join(name)
     }
 
     /// Runs `lmc` with these words, separated by spaces, in the home of this machine.
@@ -35,7 +41,7 @@ impl Machine {
 
     pub fn lmc_with(&self, words: &str, environment: &[(&str, &str)]) -> Outcome {
         let mut command = Command::cargo_bin("lmc").unwrap();
-        let home = self.home.path();
+        let home = &self.home;
         command
             .current_dir(home)
             .env_remove("LMC_DATA")
