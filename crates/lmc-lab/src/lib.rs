@@ -7,6 +7,7 @@
 //! 4. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
 //! 5. [`Records`] are run directories read back, and [`report`] is the page made of them, beside the [`paper`]'s numbers.
 
+mod csv;
 mod experiment;
 mod metrics;
 pub mod paper;

@@ -10,7 +10,6 @@
 pub mod arrangement;
 pub mod asking;
 pub mod cost;
-mod csv;
 pub mod curve;
 pub mod document;
 pub mod grid;

@@ -21,6 +21,7 @@ use lmc::{Error, Result};
 use lmc_streams::replace_file;
 use serde::{Deserialize, Serialize};
 
+use crate::csv::{csv, number};
 use crate::experiment::Experiment;
 use crate::metrics::{Cost, Metrics};
 
@@ -195,11 +196,12 @@ impl RunDirectory {
         };
         let json = serde_json::to_string_pretty(&file).map_err(bad)?;
         let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
-        let mut matrix = format!("after,{}\n", names.join(","));
-        for (name, row) in names.iter().zip(&metrics.matrix) {
-            let cells: Vec<String> = row.iter().map(|accuracy| format!("{accuracy:.4}")).collect();
-            matrix.push_str(&format!("{name},{}\n", cells.join(",")));
-        }
+        let after = |(name, row): (&&str, &Vec<f64>)| {
+            let cells = row.iter().map(|accuracy| number(Some(*accuracy)));
+            [(*name).to_owned()].into_iter().chain(cells).collect()
+        };
+        let rows: Vec<_> = names.iter().zip(&metrics.matrix).map(after).collect();
+        let matrix = csv(&[&["after"], names.as_slice()].concat(), &rows);
         let weights: serde_json::Map<String, serde_json::Value> =
             metrics.tasks.iter().map(|task| (task.task.clone(), serde_json::json!(task.weights))).collect();
         let weights = serde_json::to_string_pretty(&weights).map_err(bad)?;

@@ -130,16 +130,9 @@ struct Own(Vec<Headed>);
 impl Answers for Own {
     fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
         let answer = |hint: &Hint| {
-            let expert = match hint {
-                Hint::Task(task) => self.0.get(*task).map(|expert| (*task, expert)),
-                _ => None,
-            };
-            let Some((task, expert)) = expert else {
-                return Err(Error::setting(
-                    "experts",
-                    "they do not answer without a task ID",
-                    "give the task",
-                ));
+            let task = hint.told("experts")?;
+            let Some(expert) = self.0.get(task) else {
+                return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
             };
             let mut answers = expert.answer(images, &[Hint::Task(0)])?.pop().unwrap_or_default();
             answers.iter_mut().for_each(|answer| answer.task = task);

@@ -20,7 +20,7 @@ use std::path::Path;
 use burn::tensor::Tensor;
 use lmc::checkpoint::State;
 use lmc::events::Event;
-use lmc::{Learned, Material, Result};
+use lmc::{Error, Learned, Material, Result};
 
 /// Hears what happens while a task is learned, and may stop it by an error.
 pub type Listen<'a> = &'a mut dyn FnMut(Event) -> Result<()>;
@@ -36,6 +36,13 @@ pub trait Method {
     /// Closes the open task.
     fn finish(&mut self, material: Material<'_>) -> Result<Learned>;
 
+    /// Learns a task from its first epoch to its last.
+    fn learn(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<Learned> {
+        self.begin(material)?;
+        while self.epoch(material, listen)? {}
+        self.finish(material)
+    }
+
     /// Epochs that are done and to be done in the open task, 1 or more; `None` between tasks.
     fn progress(&self) -> Option<(usize, usize)>;
 
@@ -43,7 +50,9 @@ pub trait Method {
     fn answers(&self) -> Result<Box<dyn Answers>>;
 
     /// Whether it sees images normalised by their task's training statistics, as the paper's rivals do.
-    fn normalises(&self) -> bool;
+    fn normalises(&self) -> bool {
+        true
+    }
 
     /// The first task that has the outputs of this one: another one if both share outputs (a single head).
     fn outputs_of(&self, task: usize) -> usize {
@@ -93,6 +102,16 @@ pub enum Hint {
     Mixed,
     /// Each is asked alone.
     Alone,
+}
+
+impl Hint {
+    /// The task, for a method that does not answer without.
+    pub fn told(self, method: &str) -> Result<usize> {
+        match self {
+            Self::Task(task) => Ok(task),
+            _ => Err(Error::setting(method, "it does not answer without a task ID", "give the task")),
+        }
+    }
 }
 
 /// An answer for one image.

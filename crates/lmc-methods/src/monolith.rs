@@ -287,23 +287,18 @@ impl Answers for Headed {
 
 impl Headed {
     fn answer_from(&self, features: &Tensor<2>, hint: Hint) -> Result<Vec<Answer>> {
-        match hint {
-            Hint::Task(task) => {
-                let head = self.head_of.get(task).and_then(|&head| self.heads.get(head));
-                let Some(head) = head else {
-                    return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-                };
-                let logits = values(&head.logits(features.clone()));
-                let rows = logits.chunks(head.classes().max(1));
-                Ok(rows.map(|row| Answer { task, label: largest(row) as u32, weights: Vec::new() }).collect())
-            }
-            _ if self.single_head => {
-                let logits = all_logits(&self.heads, features);
-                let [_, classes] = logits.dims();
-                Ok(values(&logits).chunks(classes.max(1)).map(|row| self.place(largest(row))).collect())
-            }
-            _ => Err(Error::setting("method", "it does not answer without a task ID", "give the task")),
+        if self.single_head && !matches!(hint, Hint::Task(_)) {
+            let logits = all_logits(&self.heads, features);
+            let [_, classes] = logits.dims();
+            return Ok(values(&logits).chunks(classes.max(1)).map(|row| self.place(largest(row))).collect());
         }
+        let task = hint.told("method")?;
+        let Some(head) = self.head_of.get(task).and_then(|&head| self.heads.get(head)) else {
+            return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
+        };
+        let logits = values(&head.logits(features.clone()));
+        let rows = logits.chunks(head.classes().max(1));
+        Ok(rows.map(|row| Answer { task, label: largest(row) as u32, weights: Vec::new() }).collect())
     }
 
     /// The task and label of one output of all.

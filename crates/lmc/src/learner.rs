@@ -116,7 +116,7 @@ pub struct Material<'a> {
 }
 
 /// What became of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// Its name.
     pub task: String,

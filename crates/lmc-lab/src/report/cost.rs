@@ -1,9 +1,9 @@
 //! What each method costs: size, computation, time, memory.
 
 use super::arrangement::{Arrangement, Cell as Runs};
-use super::csv::{csv, number};
 use super::grid::{Cell, Grid, Line};
 use super::spread::{Spread, decimal};
+use crate::csv::{csv, number};
 use crate::metrics::Cost;
 use crate::run_record::Record;
 

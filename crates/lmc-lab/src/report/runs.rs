@@ -2,7 +2,7 @@
 
 use super::arrangement::Arrangement;
 use super::asking::own_head;
-use super::csv::{csv, number};
+use crate::csv::{csv, number};
 use crate::experiment::Experiment;
 use crate::run_record::{Record, Records};
 

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::arrangement::{Arrangement, Cell as Runs};
-use super::csv::{csv, number};
 use super::grid::{Cell, Grid, Line};
 use super::spread::{Compared, Spread};
+use crate::csv::{csv, number};
 use crate::paper::{Metric, is_fixed, published};
 
 /// The table, a line for each method and stream.

@@ -5,10 +5,10 @@
 //! number on S⁻ and on Sⁱⁿ, and on S⁺ no gain by the last task, though F says that there is one.
 
 use super::arrangement::{Arrangement, Cell as Runs};
-use super::csv::csv;
 use super::grid::{Cell, Grid, Line};
 use super::spread::{Compared, Spread};
 use super::table1::{numbers, points};
+use crate::csv::csv;
 use crate::metrics::Metrics;
 use crate::paper::{Metric, published};
 use crate::run_record::Record;

@@ -38,9 +38,7 @@ impl Masked {
 impl Answers for Masked {
     fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
         let answer = |hint: &Hint| {
-            let Hint::Task(task) = *hint else {
-                return Err(Error::setting("hat", "it does not answer without a task ID", "give the task"));
-            };
+            let task = hint.told("hat")?;
             let logits = self.logits(images, task)?;
             let [_, classes] = logits.dims();
             let rows = values(&logits);

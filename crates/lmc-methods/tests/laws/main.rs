@@ -63,9 +63,7 @@ fn small_with(name: &str, more: &str) -> Box<dyn Method> {
 }
 
 fn learn(method: &mut dyn Method, task: &Task) -> Learned {
-    method.begin(material(task)).unwrap();
-    while method.epoch(material(task), &mut |_| Ok(())).unwrap() {}
-    method.finish(material(task)).unwrap()
+    method.learn(material(task), &mut |_| Ok(())).unwrap()
 }
 
 fn test_images(task: &Task) -> Tensor<4> {

@@ -6,11 +6,9 @@ pub fn csv(titles: &[&str], rows: &[Vec<String>]) -> String {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     };
-    let mut file = titles.join(",") + "\n";
-    for row in rows {
-        file += &(row.iter().map(|text| field(text)).collect::<Vec<_>>().join(",") + "\n");
-    }
-    file
+    let line = |fields: Vec<String>| fields.join(",") + "\n";
+    let titles = line(titles.iter().map(|text| field(text)).collect());
+    rows.iter().fold(titles, |file, row| file + &line(row.iter().map(|text| field(text)).collect()))
 }
 
 /// A number with four decimals; empty if there is none.
@@ -25,6 +23,9 @@ mod tests {
     #[test]
     fn fields_are_quoted_where_they_must() {
         let rows = [vec!["LMC(A,H)".to_owned(), number(Some(0.5))], vec!["a \"b\"".to_owned(), number(None)]];
-        assert_eq!(csv(&["method", "A"], &rows), "method,A\n\"LMC(A,H)\",0.5000\n\"a \"\"b\"\"\",\n");
+        assert_eq!(
+            csv(&["method, title", "A"], &rows),
+            "\"method, title\",A\n\"LMC(A,H)\",0.5000\n\"a \"\"b\"\"\",\n"
+        );
     }
 }
