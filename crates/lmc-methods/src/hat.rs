@@ -12,7 +12,6 @@ mod masked;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Gradients, Tensor};
 use lmc::checkpoint::State;
-use lmc::events::Event;
 use lmc::functional::Functional;
 use lmc::module::FrozenFunctional;
 use lmc::network::NetworkConfig;
@@ -30,6 +29,7 @@ use self::masked::{Masked, masked};
 use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
 use crate::registry::{MethodConfig, Width};
+use crate::tally::Tally;
 use crate::training::{
     TrainingConfig, below, cross_entropy, fill_from, fill_model, parse, prefixed, right, scalar, state_of,
 };
@@ -315,24 +315,17 @@ impl Method for Hat {
         let normalisation = self.config.training.normalisation(material.train);
         let seed = self.seed.named("batches").numbered(number).numbered(epoch as u64);
         let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(material.train)?;
-        let (steps, images_in_all) = (batches.len(), material.train.len().max(1) as f64);
-        let (mut sum, mut correct, mut seen) = (0.0, 0, 0);
-        for (step, batch) in batches.enumerate() {
+        let images_in_all = material.train.len().max(1) as f64;
+        let mut tally = Tally::new(material.task, epoch, open.epochs, batches.len());
+        for batch in batches {
             let smallest = 1.0 / self.config.largest_scale;
-            let scale = (self.config.largest_scale - smallest) * seen as f64 / images_in_all + smallest;
+            let progress = tally.seen() as f64 / images_in_all;
+            let scale = (self.config.largest_scale - smallest) * progress + smallest;
             let (logits, masks) = self.forward(images(&batch, &self.device), scale)?;
             let loss = cross_entropy(logits.clone(), &batch.labels)
                 + self.regulariser(&masks).mul_scalar(self.config.regulariser as f32);
-            let value = scalar(&loss);
-            if !value.is_finite() {
-                return Err(Error::Diverged { task: open.task, epoch: epoch + 1, loss: value });
-            }
-            let mut gradients = loss.backward();
-            self.step(&mut gradients, open.rate, scale);
-            sum += value * batch.labels.len() as f64;
-            correct += right(&logits, &batch.labels);
-            seen += batch.labels.len();
-            listen(Event::Step { epoch, step, steps, loss: value })?;
+            tally.batch(&loss, &logits, &batch.labels, listen)?;
+            self.step(&mut loss.backward(), open.rate, scale);
         }
         let mut val_accuracy = None;
         if !material.val.is_empty() {
@@ -354,18 +347,9 @@ impl Method for Hat {
         if open.rate < self.config.smallest_rate {
             open.epochs = open.epoch;
         }
-        let (more, epochs) = (open.epoch < open.epochs, open.epochs);
+        let more = open.epoch < open.epochs;
         self.open = Some(open);
-        let seen = seen.max(1) as f64;
-        listen(Event::EpochEnded {
-            epoch,
-            epochs,
-            loss: sum / seen,
-            cross_entropy: sum / seen,
-            train_accuracy: correct as f64 / seen,
-            val_accuracy,
-            modules: vec![1; self.network.depth],
-        })?;
+        tally.end(val_accuracy, vec![1; self.network.depth], listen)?;
         Ok(more)
     }
 

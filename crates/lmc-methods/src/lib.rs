@@ -4,7 +4,8 @@
 //!    disk between any two epochs.
 //! 2. [`registry`] has the methods by name, each with its settings.
 //! 3. What several methods share: [`trunk`], the network; [`monolith`], one network for all tasks with a head for each;
-//!    [`training`], settings and the book-keeping of a task.
+//!    [`pool`], modules that become more, and [`search`], how many a task needs; [`training`], settings and the
+//!    book-keeping of a task; [`tally`], that of an epoch.
 //!
 //! | file | methods |
 //! | --- | --- |
@@ -29,9 +30,12 @@ pub mod lwf;
 pub mod method;
 pub mod mntdp;
 pub mod monolith;
+pub mod pool;
 pub mod registry;
 pub mod replay;
+pub mod search;
 pub mod soft_gating;
+pub mod tally;
 pub mod training;
 pub mod trunk;
 

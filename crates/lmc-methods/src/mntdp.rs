@@ -11,12 +11,11 @@ mod paths;
 
 use burn::tensor::Device;
 use lmc::checkpoint::State;
-use lmc::events::Event;
 use lmc::functional::Functional;
 use lmc::module::FrozenFunctional;
 use lmc::network::NetworkConfig;
 use lmc::prediction::images;
-use lmc::tensors::{Visitor, Walk, freeze, join, plain, train, values, without_gradients};
+use lmc::tensors::{Visitor, Walk, join, train, values, without_gradients};
 use lmc::{Error, Learned, Material, Result};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
@@ -26,11 +25,11 @@ use self::neighbours::{Kept, neighbour_accuracy};
 use self::paths::Paths;
 use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
+use crate::pool::{Pool, new_modules};
 use crate::registry::MethodConfig;
-use crate::training::{
-    Lesson, TrainingConfig, below, cross_entropy, fill_from, fill_model, parse, prefixed, right, scalar,
-    state_of,
-};
+use crate::search::{Place, Search};
+use crate::tally::Tally;
+use crate::training::{TrainingConfig, cross_entropy, fill_model, parse, right, state_of};
 use crate::trunk::{Classifier, layer_multiply_adds, parameters};
 
 /// Which images the nearest neighbours are tested on.
@@ -92,9 +91,9 @@ impl MethodConfig for MntdpConfig {
             network: network.clone(),
             seed: Seed::root(seed).named("mntdp"),
             device: device.clone().autodiff(),
-            model: Model { layers: vec![Vec::new(); network.depth], heads: Vec::new() },
+            pool: Pool::new(network),
             paths: Vec::new(),
-            search: None,
+            open: None,
             cache: None,
         })
     }
@@ -107,31 +106,12 @@ pub struct Mntdp {
     network: NetworkConfig,
     seed: Seed,
     device: Device,
-    model: Model,
+    pool: Pool,
     /// The module of each layer, by task.
     paths: Vec<Vec<usize>>,
-    search: Option<Search>,
+    open: Option<Open>,
     /// Not part of the state: it can be computed again.
     cache: Option<Cache>,
-}
-
-#[derive(Clone, Debug)]
-struct Model {
-    layers: Vec<Vec<Functional>>,
-    heads: Vec<Classifier>,
-}
-
-impl Walk for Model {
-    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
-        for (number, layer) in self.layers.iter_mut().enumerate() {
-            for (module, functional) in layer.iter_mut().enumerate() {
-                functional.walk(&join(path, &format!("layer{number}.module{module}")), visitor);
-            }
-        }
-        for (number, head) in self.heads.iter_mut().enumerate() {
-            head.walk(&join(path, &format!("head{number}")), visitor);
-        }
-    }
 }
 
 /// What a candidate adds to the part that it keeps.
@@ -150,23 +130,12 @@ impl Walk for Suffix {
     }
 }
 
-/// The search for a task's path.
+/// A task whose path is searched for.
 #[derive(Clone, Debug)]
-struct Search {
-    task: String,
-    classes: usize,
+struct Open {
     /// The task whose path candidates keep the lower part of; `None` for the first task.
     prior: Option<usize>,
-    /// Layers that each candidate keeps, in the order of the search.
-    keeps: Vec<usize>,
-    /// The candidate that is being trained.
-    candidate: usize,
-    lesson: Lesson,
-    suffix: Suffix,
-    /// Candidate, validation accuracy, epoch and parts of the best that is finished.
-    best: Option<(usize, f64, usize, Suffix)>,
-    /// Validation accuracy of all that are finished.
-    accuracies: Vec<f64>,
+    search: Search<Suffix>,
 }
 
 /// What the kept part of a candidate makes of the images of a task.
@@ -182,7 +151,7 @@ impl Mntdp {
     fn prefix(&self, task: usize, layers: usize) -> Result<Vec<FrozenFunctional>> {
         let path = self.paths[task].iter().enumerate().take(layers);
         path.map(|(layer, &module)| {
-            FrozenFunctional::new(&without_gradients(&self.model.layers[layer][module]))
+            FrozenFunctional::new(&without_gradients(&self.pool.layers[layer][module]))
         })
         .collect()
     }
@@ -241,14 +210,11 @@ impl Mntdp {
         Ok(best.map(|(task, _)| task))
     }
 
-    /// New modules above a number of kept layers, and a new head.
-    fn suffix(&self, candidate: usize, keeps: usize, classes: usize) -> Suffix {
+    /// New modules above the kept layers, and a new head.
+    fn suffix(&self, Place { candidate, from, classes }: Place) -> Suffix {
         let seed = self.seed.named("task").numbered(self.paths.len() as u64).numbered(candidate as u64);
-        let layers = self.network.layers().into_iter().enumerate().skip(keeps);
         let mut suffix = Suffix {
-            modules: layers
-                .map(|(at, layer)| layer.functional.init(&seed.numbered(at as u64), &self.device))
-                .collect(),
+            modules: new_modules(&self.network, from, &seed, &self.device),
             head: Classifier::new(self.network.features(), classes, &seed.named("head"), &self.device),
         };
         train(&mut suffix);
@@ -256,169 +222,107 @@ impl Mntdp {
     }
 
     /// The cache for the candidate that is being trained.
-    fn fill_cache(&mut self, search: &Search, material: Material<'_>) -> Result<()> {
-        if self.cache.as_ref().is_some_and(|cache| cache.candidate == search.candidate) {
+    fn fill_cache(&mut self, open: &Open, material: Material<'_>) -> Result<()> {
+        let Place { candidate, from, .. } = open.search.now();
+        if self.cache.as_ref().is_some_and(|cache| cache.candidate == candidate) {
             return Ok(());
         }
-        let prefix = match search.prior {
-            Some(prior) => self.prefix(prior, search.keeps[search.candidate])?,
+        let prefix = match open.prior {
+            Some(prior) => self.prefix(prior, from)?,
             None => Vec::new(),
         };
         let scale = self.config.training.normalisation(material.train);
         self.cache = Some(Cache {
-            candidate: search.candidate,
+            candidate,
             train: self.kept(&prefix, material.train, scale.as_ref())?,
             val: self.kept(&prefix, material.val, scale.as_ref())?,
         });
         Ok(())
     }
 
-    fn modules(&self) -> Vec<usize> {
-        self.model.layers.iter().map(Vec::len).collect()
+    /// Share of kept validation images that a suffix tells right; `None` if there are none.
+    fn validate(&self, suffix: &Suffix, val: &Kept) -> Result<Option<f64>> {
+        if val.labels.is_empty() {
+            return Ok(None);
+        }
+        let suffix = without_gradients(suffix);
+        let layers = suffix.modules.iter().map(FrozenFunctional::new).collect::<Result<Vec<_>>>()?;
+        let places: Vec<u32> = (0..val.labels.len() as u32).collect();
+        let mut told = 0;
+        for positions in places.chunks(self.config.training.batch) {
+            let (mut x, labels) = val.batch(positions, &self.device.clone().inner());
+            for layer in &layers {
+                x = layer.forward(x)?;
+            }
+            told += right(&suffix.head.logits(x.flatten(1, 3)), &labels);
+        }
+        Ok(Some(told as f64 / places.len() as f64))
     }
 }
 
 impl Method for Mntdp {
     fn begin(&mut self, material: Material<'_>) -> Result<()> {
         let prior = self.prior(material)?;
-        let keeps: Vec<usize> = match prior {
-            Some(_) => (0..=self.network.depth).rev().collect(),
-            None => vec![0],
-        };
-        let classes = material.classes.len();
-        self.search = Some(Search {
-            task: material.task.to_owned(),
-            classes,
-            prior,
-            candidate: 0,
-            lesson: Lesson::new(&self.config.training, material, self.paths.len()),
-            suffix: self.suffix(0, keeps[0], classes),
-            keeps,
-            best: None,
-            accuracies: Vec::new(),
-        });
+        let (number, depth) = (self.paths.len(), self.network.depth);
+        let search = Search::new(&self.config.training, material, number, depth, |place| self.suffix(place));
+        self.open = Some(Open { prior, search });
         self.cache = None;
         Ok(())
     }
 
     fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        let mut search = self.search.take().ok_or_else(nothing_open)?;
-        self.fill_cache(&search, material)?;
+        let mut open = self.open.take().ok_or_else(nothing_open)?;
+        self.fill_cache(&open, material)?;
         let Some(cache) = &self.cache else { return Err(nothing_open()) };
-        let lesson = &mut search.lesson;
-        let each = lesson.epochs;
-        let epoch = search.candidate * each + lesson.epoch;
-        let epochs = search.keeps.len() * each;
-        let seed = self.seed.named("batches").numbered(lesson.number as u64).numbered(epoch as u64);
+        let search = &mut open.search;
+        let (epoch, epochs) = search.progress();
+        let seed = self.seed.named("batches").numbered(search.lesson.number as u64).numbered(epoch as u64);
         let order = seed.random().permutation(cache.train.labels.len());
-        let steps = order.len().div_ceil(self.config.training.batch);
-        let (mut sum, mut correct, mut seen) = (0.0, 0, 0);
-        for (step, positions) in order.chunks(self.config.training.batch).enumerate() {
+        let batches = order.chunks(self.config.training.batch);
+        let mut tally = Tally::new(material.task, epoch, epochs, batches.len());
+        for positions in batches {
             let (mut x, labels) = cache.train.batch(positions, &self.device);
-            for functional in &mut search.suffix.modules {
+            for functional in &mut search.parts.modules {
                 x = functional.forward(x, false)?;
             }
-            let logits = search.suffix.head.logits(x.flatten(1, 3));
+            let logits = search.parts.head.logits(x.flatten(1, 3));
             let loss = cross_entropy(logits.clone(), &labels);
-            let value = scalar(&loss);
-            if !value.is_finite() {
-                return Err(Error::Diverged { task: search.task, epoch: epoch + 1, loss: value });
-            }
-            let mut gradients = loss.backward();
-            lesson.adam.step(&mut search.suffix, &mut gradients);
-            sum += value * labels.len() as f64;
-            correct += right(&logits, &labels);
-            seen += labels.len();
-            listen(Event::Step { epoch, step, steps, loss: value })?;
+            tally.batch(&loss, &logits, &labels, listen)?;
+            search.lesson.adam.step(&mut search.parts, &mut loss.backward());
         }
-        let mut val_accuracy = None;
-        if !cache.val.labels.is_empty() {
-            let frozen = without_gradients(&search.suffix);
-            let layers = frozen.modules.iter().map(FrozenFunctional::new).collect::<Result<Vec<_>>>()?;
-            let places: Vec<u32> = (0..cache.val.labels.len() as u32).collect();
-            let mut told = 0;
-            for positions in places.chunks(self.config.training.batch) {
-                let (mut x, labels) = cache.val.batch(positions, &self.device.clone().inner());
-                for layer in &layers {
-                    x = layer.forward(x)?;
-                }
-                told += right(&frozen.head.logits(x.flatten(1, 3)), &labels);
-            }
-            val_accuracy = Some(told as f64 / places.len() as f64);
-        }
-        lesson.end_epoch(&search.suffix, val_accuracy);
-        let candidate_done = lesson.epoch >= lesson.epochs;
-        if candidate_done {
-            lesson.restore_best(&mut search.suffix)?;
-            let (accuracy, at) =
-                lesson.best.as_ref().map_or((0.0, each - 1), |best| (best.accuracy, best.epoch));
-            search.accuracies.push(accuracy);
-            if search.best.as_ref().is_none_or(|(_, known, ..)| accuracy > *known) {
-                let mut suffix = search.suffix.clone();
-                freeze(&mut suffix);
-                search.best = Some((search.candidate, accuracy, search.candidate * each + at, suffix));
-            }
-            search.candidate += 1;
-            if search.candidate < search.keeps.len() {
-                search.suffix = self.suffix(search.candidate, search.keeps[search.candidate], search.classes);
-                search.lesson = Lesson::new(&self.config.training, material, search.lesson.number);
-            }
-        }
-        let more = search.candidate < search.keeps.len();
-        self.search = Some(search);
-        let seen = seen.max(1) as f64;
-        listen(Event::EpochEnded {
-            epoch,
-            epochs,
-            loss: sum / seen,
-            cross_entropy: sum / seen,
-            train_accuracy: correct as f64 / seen,
-            val_accuracy,
-            modules: self.modules(),
-        })?;
+        let val_accuracy = self.validate(&search.parts, &cache.val)?;
+        search.end_epoch(val_accuracy, &self.config.training, material, |place| self.suffix(place))?;
+        let more = search.more();
+        self.open = Some(open);
+        tally.end(val_accuracy, self.pool.modules(), listen)?;
         Ok(more)
     }
 
     fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        let search = self.search.take().ok_or_else(nothing_open)?;
+        let open = self.open.take().ok_or_else(nothing_open)?;
         self.cache = None;
-        let (candidate, accuracy, best_epoch, suffix) = search.best.ok_or_else(nothing_open)?;
-        let before = self.modules();
-        let keeps = search.keeps[candidate];
-        let mut path: Vec<usize> = match search.prior {
-            Some(prior) => self.paths[prior][..keeps].to_vec(),
+        let (found, learned) = open.search.found().ok_or_else(nothing_open)?;
+        let modules_before = self.pool.modules();
+        let mut path: Vec<usize> = match open.prior {
+            Some(prior) => self.paths[prior][..found.from].to_vec(),
             None => Vec::new(),
         };
-        for (layer, module) in (keeps..).zip(suffix.modules) {
-            path.push(self.model.layers[layer].len());
-            self.model.layers[layer].push(module);
-        }
+        path.extend(&modules_before[path.len()..]);
         self.paths.push(path);
-        self.model.heads.push(suffix.head);
-        Ok(Learned {
-            task: search.task,
-            best_epoch,
-            epochs: search.keeps.len() * search.lesson.epochs,
-            val_accuracy: Some(accuracy),
-            modules_before: before,
-            modules: self.modules(),
-        })
+        self.pool.add(found.from, found.parts.modules, found.parts.head);
+        Ok(Learned { modules_before, modules: self.pool.modules(), ..learned })
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
-        self.search.as_ref().map(|search| {
-            let each = search.lesson.epochs;
-            let in_candidate = if search.candidate < search.keeps.len() { search.lesson.epoch } else { 0 };
-            (search.candidate * each + in_candidate, search.keeps.len() * each)
-        })
+        self.open.as_ref().map(|open| open.search.progress())
     }
 
     fn answers(&self) -> Result<Box<dyn Answers>> {
-        let model = without_gradients(&self.model);
-        let layers = model.layers.iter().map(|layer| layer.iter().map(FrozenFunctional::new).collect());
+        let pool = without_gradients(&self.pool);
+        let layers = pool.layers.iter().map(|layer| layer.iter().map(FrozenFunctional::new).collect());
         Ok(Box::new(Paths {
             layers: layers.collect::<Result<Vec<Vec<_>>>>()?,
-            heads: model.heads,
+            heads: pool.heads,
             paths: self.paths.clone(),
         }))
     }
@@ -428,96 +332,46 @@ impl Method for Mntdp {
     }
 
     fn capacity(&self) -> Capacity {
-        let classes = self.model.heads.last().map_or(0, Classifier::classes);
+        let classes = self.pool.heads.last().map_or(0, Classifier::classes);
         let head = (self.network.features() * classes) as u64;
         Capacity {
-            modules: self.modules(),
-            parameters: parameters([&self.model]),
+            modules: self.pool.modules(),
+            parameters: parameters([&self.pool]),
             multiply_adds: layer_multiply_adds(&self.network).iter().sum::<u64>() + head,
         }
     }
 
     fn state(&self) -> Result<State> {
         let mut tensors = Vec::new();
-        let search = self.search.as_ref().map(|search| {
-            let lesson = search.lesson.save(&mut tensors);
-            tensors.extend(prefixed("suffix", plain(&search.suffix)));
-            let best = search.best.as_ref().map(|(candidate, accuracy, epoch, suffix)| {
-                tensors.extend(prefixed("found", plain(suffix)));
-                (candidate, accuracy, epoch)
-            });
-            json!({
-                "task": search.task, "classes": search.classes, "prior": search.prior, "keeps": search.keeps,
-                "candidate": search.candidate, "lesson": lesson, "best": best, "accuracies": search.accuracies,
-            })
-        });
-        let heads: Vec<usize> = self.model.heads.iter().map(Classifier::classes).collect();
-        let document =
-            json!({ "modules": self.modules(), "heads": heads, "paths": self.paths, "search": search });
-        Ok(state_of(document, &self.model, tensors))
+        let open = self
+            .open
+            .as_ref()
+            .map(|open| json!({ "prior": open.prior, "search": open.search.save(&mut tensors) }));
+        let document = json!({ "pool": self.pool.document(), "paths": self.paths, "open": open });
+        Ok(state_of(document, &self.pool, tensors))
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
         let document = &state.document;
-        let bad = || Error::setting("checkpoint", "its paths do not fit its modules", "start the run anew");
-        let modules: Vec<usize> = parse(&document["modules"])?;
-        let heads: Vec<usize> = parse(&document["heads"])?;
-        let configs = self.network.layers();
-        if modules.len() != configs.len() {
-            return Err(bad());
-        }
-        let layer = |(config, &modules): (&lmc::module::ModuleConfig, &usize)| {
-            (0..modules).map(|_| config.functional.init(&self.seed, &self.device)).collect()
-        };
-        self.model.layers = configs.iter().zip(&modules).map(layer).collect();
-        let features = self.network.features();
-        let head = |&classes: &usize| Classifier::new(features, classes, &self.seed, &self.device);
-        self.model.heads = heads.iter().map(head).collect();
-        fill_model(&mut self.model, &state.tensors)?;
+        self.pool = Pool::empty(&document["pool"], &self.network, &self.device)?;
+        fill_model(&mut self.pool, &state.tensors)?;
         self.paths = parse(&document["paths"])?;
+        let modules = self.pool.modules();
         let fits = |path: &Vec<usize>| {
             path.len() == modules.len() && path.iter().zip(&modules).all(|(module, modules)| module < modules)
         };
-        if self.paths.len() != heads.len() || !self.paths.iter().all(fits) {
-            return Err(bad());
+        if self.paths.len() != self.pool.heads.len() || !self.paths.iter().all(fits) {
+            let problem = "its paths do not fit its modules";
+            return Err(Error::setting("checkpoint", problem, "start the run anew"));
         }
         self.cache = None;
-        self.search = None;
-        let search = &document["search"];
-        if search.is_null() {
-            return Ok(());
+        self.open = None;
+        let open = &document["open"];
+        if !open.is_null() {
+            let (config, suffix) = (&self.config.training, |place| self.suffix(place));
+            let search = Search::load(&open["search"], &state.tensors, config, &self.device, suffix)?;
+            self.open = Some(Open { prior: parse(&open["prior"])?, search });
         }
-        let (keeps, candidate): (Vec<usize>, usize) =
-            (parse(&search["keeps"])?, parse(&search["candidate"])?);
-        let classes: usize = parse(&search["classes"])?;
-        let read = |candidate: usize, name: &str| -> Result<Suffix> {
-            let kept = keeps.get(candidate).or(keeps.last()).copied().unwrap_or(0);
-            let mut suffix = self.suffix(candidate, kept, classes);
-            fill_from(&mut suffix, below(name, &state.tensors).into_values().collect())?;
-            Ok(suffix)
-        };
-        let mut suffix = read(candidate, "suffix")?;
-        train(&mut suffix);
-        let best: Option<(usize, f64, usize)> = parse(&search["best"])?;
-        let best = match best {
-            Some((candidate, accuracy, epoch)) => {
-                let mut suffix = read(candidate, "found")?;
-                freeze(&mut suffix);
-                Some((candidate, accuracy, epoch, suffix))
-            }
-            None => None,
-        };
-        self.search = Some(Search {
-            task: parse(&search["task"])?,
-            classes,
-            prior: parse(&search["prior"])?,
-            candidate,
-            lesson: Lesson::load(&search["lesson"], &state.tensors, &self.config.training, &self.device)?,
-            suffix,
-            best,
-            accuracies: parse(&search["accuracies"])?,
-            keeps,
-        });
         Ok(())
     }
 }

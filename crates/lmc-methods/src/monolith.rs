@@ -3,7 +3,6 @@
 
 use burn::tensor::{Device, Tensor};
 use lmc::checkpoint::State;
-use lmc::events::Event;
 use lmc::network::NetworkConfig;
 use lmc::prediction::images;
 use lmc::tensors::{Visitor, Walk, freeze, join, train, values, without_gradients};
@@ -12,7 +11,8 @@ use lmc_streams::{Batch, Normalisation, Seed, TaskSet};
 use serde_json::{Value, json};
 
 use crate::method::{Answer, Answers, Capacity, Hint, Listen, largest};
-use crate::training::{Lesson, TrainingConfig, cross_entropy, fill_model, parse, right, scalar, state_of};
+use crate::tally::Tally;
+use crate::training::{Lesson, TrainingConfig, cross_entropy, fill_model, parse, right, state_of};
 use crate::trunk::{Classifier, FrozenTrunk, Trunk, layer_multiply_adds, parameters};
 
 /// One network for all tasks.
@@ -134,38 +134,20 @@ impl Monolith {
         let normalisation = self.training.normalisation(material.train);
         let seed = self.seed.named("batches").numbered(lesson.number as u64).numbered(epoch as u64);
         let batches = self.training.shuffled(seed, normalisation.as_ref()).init(material.train)?;
-        let steps = batches.len();
-        let (mut sum, mut correct, mut seen) = (0.0, 0, 0);
-        for (step, batch) in batches.enumerate() {
+        let mut tally = Tally::new(material.task, epoch, lesson.epochs, batches.len());
+        for batch in batches {
             let (loss, logits) = objective(self, &batch)?;
-            let number = scalar(&loss);
-            if !number.is_finite() {
-                return Err(Error::Diverged { task: lesson.task, epoch: epoch + 1, loss: number });
-            }
-            let mut gradients = loss.backward();
-            lesson.adam.step(self, &mut gradients);
-            sum += number * batch.labels.len() as f64;
-            correct += right(&logits, &batch.labels);
-            seen += batch.labels.len();
-            listen(Event::Step { epoch, step, steps, loss: number })?;
+            tally.batch(&loss, &logits, &batch.labels, listen)?;
+            lesson.adam.step(self, &mut loss.backward());
         }
         let val_accuracy = match material.val.is_empty() {
             true => None,
             false => Some(self.accuracy(lesson.number, material.val, normalisation.as_ref())?),
         };
         lesson.end_epoch(self, val_accuracy);
-        let (more, epochs) = (lesson.epoch < lesson.epochs, lesson.epochs);
+        let more = lesson.epoch < lesson.epochs;
         self.lesson = Some(lesson);
-        let seen = seen.max(1) as f64;
-        listen(Event::EpochEnded {
-            epoch,
-            epochs,
-            loss: sum / seen,
-            cross_entropy: sum / seen,
-            train_accuracy: correct as f64 / seen,
-            val_accuracy,
-            modules: self.modules(),
-        })?;
+        tally.end(val_accuracy, self.modules(), listen)?;
         Ok(more)
     }
 

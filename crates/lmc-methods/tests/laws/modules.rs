@@ -33,7 +33,8 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
         let before = model(&*mntdp);
         mntdp.begin(material(task)).unwrap();
         while mntdp.epoch(material(task), &mut |_| Ok(())).unwrap() {}
-        let search = mntdp.state().unwrap().document["search"].clone();
+        let open = mntdp.state().unwrap().document["open"].clone();
+        let search = &open["search"];
         let learned = mntdp.finish(material(task)).unwrap();
         assert!(unmoved(&before, &model(&*mntdp)), "task {number}");
         let accuracies: Vec<f64> = numbers(&search["accuracies"]);
@@ -43,9 +44,9 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
         assert!((val_accuracy(&*mntdp, task, number) - best).abs() < 1e-9, "task {number}");
         // The kept part of the path is the prior's, the rest is new.
         let chosen = accuracies.iter().position(|&accuracy| accuracy == best).unwrap();
-        let keeps = numbers::<usize>(&search["keeps"])[chosen];
+        let keeps = numbers::<usize>(&search["from"])[chosen];
         let paths: Vec<Vec<usize>> = numbers(&mntdp.state().unwrap().document["paths"]);
-        if let Some(prior) = search["prior"].as_u64() {
+        if let Some(prior) = open["prior"].as_u64() {
             assert_eq!(paths[number][..keeps], paths[prior as usize][..keeps]);
         }
         for (module, modules) in paths[number].iter().zip(&learned.modules).skip(keeps) {
