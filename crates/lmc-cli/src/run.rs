@@ -10,6 +10,7 @@ use lmc_streams::Catalog;
 use crate::interrupt;
 use crate::output::{print, print_json, spinner, table};
 use crate::progress::Progress;
+use crate::streams::generated_instead;
 use crate::threads::Threads;
 
 /// Run an experiment: learn a stream, test it, and write a run directory. A run that was stopped goes on.
@@ -53,13 +54,17 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         None => PathBuf::from("runs").join(format!("{}-{}", name(&arguments.experiment), experiment.hash())),
     };
     let waiting = spinner(format!("loading {}", experiment.stream));
-    let stream = catalog.stream(&experiment.request()?)?;
+    let request = experiment.request()?;
+    let stream = catalog.stream(&request)?;
     waiting.finish_and_clear();
     interrupt::listen()?;
     if arguments.stop_at_end_of_input {
         interrupt::listen_to_input();
     }
     let mut progress = Progress::new(false);
+    if let Some(note) = generated_instead(&request, &stream, catalog) {
+        progress.say(&format!("note: {note}"));
+    }
     for substitution in &stream.substitutions {
         progress.say(&format!("note: {substitution}"));
     }

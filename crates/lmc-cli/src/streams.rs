@@ -84,6 +84,17 @@ fn list(json: bool) -> Result<()> {
     print("\nLook at one: lmc streams show s_minus --sheet s_minus.png")
 }
 
+/// That generated images stand in for real ones, and why.
+pub fn generated_instead(request: &StreamRequest, stream: &Stream, catalog: &Catalog) -> Option<String> {
+    if request.variant != Variant::Auto || !stream.variant.is_generated() {
+        return None;
+    }
+    // Why: what the real variant would have said.
+    let full = StreamRequest { variant: Variant::Full, ..request.clone() };
+    let reason = catalog.plan(&full).err()?;
+    Some(format!("generated images stand in, because {reason}"))
+}
+
 fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
     let Show { name, seed, variant, from, json, sheet } = arguments;
     let busy = spinner(format!("reading the images of {name}"));
@@ -94,11 +105,8 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
             .with_context(|| format!("the picture {} was not written", path.display()))?;
     }
     busy.finish_and_clear();
-    if variant == Variant::Auto && stream.variant.is_generated() {
-        // Why: what the real variant would have said.
-        let full = StreamRequest { variant: Variant::Full, ..request.clone() };
-        let reason = catalog.plan(&full).err().map(|error| error.to_string()).unwrap_or_default();
-        eprintln!("note: generated images stand in, because {reason}");
+    if let Some(note) = generated_instead(&request, &stream, catalog) {
+        eprintln!("note: {note}");
     }
     if json {
         return print_json(&Shown::from(&stream));

@@ -110,3 +110,27 @@ fn another_configuration_does_not_go_on_in_the_same_directory() {
         assert!(bad.err.contains(part), "{change}: {}", bad.err);
     }
 }
+
+#[test]
+fn a_run_does_not_go_on_with_other_images() {
+    let machine = Machine::new();
+    fs::write(machine.path("two.toml"), STREAM).unwrap();
+    fs::write(machine.path("experiment.toml"), EXPERIMENT).unwrap();
+    let mut child = command(&machine, "run", "1").spawn().unwrap();
+    let checkpoint = machine.path("run/checkpoint.safetensors");
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = fs::read(&checkpoint).unwrap();
+    // The same names and numbers, other pictures.
+    fs::write(machine.path("two.toml"), STREAM.replace("\"generated-digits\"", "\"generated-plates\""))
+        .unwrap();
+    let other = machine.lmc("run experiment.toml --out run");
+    assert_eq!(other.code, 2);
+    assert!(other.err.contains("other images") && other.err.contains("--fresh"), "{}", other.err);
+    assert!(fs::read(&checkpoint).unwrap() == before);
+    fs::write(machine.path("two.toml"), STREAM).unwrap();
+    assert_eq!(machine.lmc("run experiment.toml --out run").code, 0);
+}

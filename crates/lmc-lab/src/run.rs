@@ -58,6 +58,8 @@ pub enum Notice<'a> {
 struct Progress {
     metrics: Metrics,
     cost: Cost,
+    /// [`Stream::fingerprint`] of what it learns.
+    images: String,
     /// Length of the events file at this state: what was written later is written again.
     events: u64,
 }
@@ -80,12 +82,21 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     let entry = lmc_methods::find(&experiment.method)?;
     let mut method = entry.init(&experiment.learner, &experiment.network, experiment.seed, device)?;
     let mut progress = Progress::default();
+    let images = stream.fingerprint();
     if files.checkpoint.exists() {
         let (state, found) =
             State::load::<Progress>(&files.checkpoint).map_err(|error| anew(&files, &error))?;
         method.restore(state).map_err(|error| anew(&files, &error))?;
         progress = found;
+        if progress.images != images {
+            return Err(Error::bad(
+                &files.checkpoint,
+                "the run began with other images than are found now",
+                "give it the same data (--data-dir, $LMC_DATA, the same working directory), or begin anew with --fresh",
+            ));
+        }
     }
+    progress.images = images;
     progress.metrics.method.clone_from(&experiment.method);
     progress.metrics.agnostic = entry.agnostic;
     progress.metrics.substitutions.clone_from(&stream.substitutions);

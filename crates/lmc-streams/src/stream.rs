@@ -74,6 +74,27 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Letters that differ where tasks, classes, numbers of images or images differ. Of each set a few images are looked at.
+    pub fn fingerprint(&self) -> String {
+        const LOOKED_AT: usize = 16;
+        let mut hash = blake3::Hasher::new();
+        for task in &self.tasks {
+            hash.update(format!("{:?} {:?}", task.name, task.classes).as_bytes());
+            for split in Split::ALL {
+                let set = task.set(split);
+                hash.update(&(set.len() as u64).to_le_bytes());
+                let some = set.thinned(LOOKED_AT);
+                for position in 0..some.len() {
+                    hash.update(&some.label(position).to_le_bytes());
+                    hash.update(&some.picture(position).pixels);
+                }
+            }
+        }
+        hash.finalize().to_hex()[..16].to_owned()
+    }
+}
+
 /// One network learns all tasks, so their images have one shape.
 fn agree_on_shape(tasks: &[Task]) -> Result<()> {
     let sets =
@@ -188,6 +209,20 @@ mod tests {
         assert_eq!((task.train.rank(0), task.train.label(0), task.train.source_label(0)), (3, 0, 1));
         assert_eq!((task.val.len(), task.test.len()), (1, 2));
         assert_eq!(stream.substitutions, ["x for y"]);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_other_images() {
+        let made = |ranks: &[u32], sets: &HashMap<String, Arc<Dataset>>| {
+            let plan = plan([Draw::Ranks(ranks.to_vec()), Draw::NONE, Draw::NONE]);
+            Stream::assemble(&plan, sets).unwrap().fingerprint()
+        };
+        assert_eq!(made(&[3, 0], &sets()), made(&[3, 0], &sets()));
+        assert_ne!(made(&[3, 0], &sets()), made(&[3, 1], &sets()));
+        let mut other = sets();
+        let set = Dataset { classes: vec!["odd".into(), "even".into()], ..(*other["d"]).clone() };
+        other.insert("d".to_owned(), Arc::new(set));
+        assert_ne!(made(&[3, 0], &sets()), made(&[3, 0], &other));
     }
 
     #[test]
