@@ -138,6 +138,18 @@ pub trait Kernels: Backend {
         reference::functional_frozen::<Self>(&input, &parameters, padding)
     }
 
+    /// Convolution, ReLU, 2x2 max-pool.
+    fn pooled_conv(
+        input: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        padding: usize,
+        path: Path,
+    ) -> FloatTensor<Self> {
+        let _ = path;
+        reference::pooled_conv::<Self>(input, weight, bias, padding)
+    }
+
     /// A decoder's losses, one for each sample, against a target that gets no gradient.
     fn decoder_train(
         input: FloatTensor<Self>,

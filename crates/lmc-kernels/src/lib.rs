@@ -7,14 +7,15 @@
 //! - [`functional_train`] and [`FrozenFunctionals`]: the functional part of a module, and of many frozen modules that
 //!   share an input;
 //! - [`decoder_train`] and [`FrozenDecoders`]: the structural part, from a module's output to a loss for each sample;
-//! - [`weighted_sum()`]: a layer's output.
+//! - [`weighted_sum()`]: a layer's output;
+//! - [`pooled_conv()`]: the functional part without batch norm, for soft gating's controllers.
 //!
 //! From the outside in:
 //!
 //! 1. [`operations`]: the operations on burn's tensors, with their shapes checked;
 //! 2. [`extension`]: the operations on burn's backends. CPU tensors go to our kernels, all others to [`mod@reference`],
 //!    the same out of burn's own operations; [`Path`] asks for one or the other;
-//! 3. [`functional`], [`decoder`], [`mod@weighted_sum`]: the blocks on plain numbers, channels-last, forward and back;
+//! 3. [`functional`], [`decoder`], [`mod@weighted_sum`], [`mod@pooled_conv`]: the blocks on plain numbers, channels-last, forward and back;
 //! 4. [`conv`], [`winograd`], [`batch_norm`], [`pool`], [`sigmoid`]: what blocks are made of;
 //! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
 //!    results that do not depend on their number; [`scratch`]: memory that is used again.
@@ -30,6 +31,7 @@ pub mod instruction_set;
 pub mod measure;
 pub mod operations;
 pub mod pool;
+pub mod pooled_conv;
 pub mod reference;
 pub mod scratch;
 pub mod sigmoid;
@@ -42,5 +44,5 @@ pub mod workloads;
 pub use extension::Path;
 pub use operations::{
     BatchStatistics, DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters,
-    RunningStatistics, ShapeError, Trained, decoder_train, functional_train, weighted_sum,
+    RunningStatistics, ShapeError, Trained, decoder_train, functional_train, pooled_conv, weighted_sum,
 };

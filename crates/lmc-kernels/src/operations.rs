@@ -2,6 +2,7 @@
 
 mod decoder;
 mod functional;
+mod pooled_conv;
 
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
@@ -9,6 +10,7 @@ use burn::tensor::{DType, Tensor};
 use crate::extension::{Kernels, Path};
 pub use decoder::{DecoderParameters, FrozenDecoders, decoder_train};
 pub use functional::{FrozenFunctionals, FunctionalParameters, functional_train};
+pub use pooled_conv::pooled_conv;
 
 /// Shapes or types that do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +57,18 @@ impl Check {
         self.that(other.is_none(), || {
             let name = |kind: Option<&DType>| kind.map_or_else(String::new, |kind| format!("{kind:?}"));
             format!("numbers of type {} are needed, not {}", name(first), name(other))
+        })
+    }
+
+    /// A convolution whose output is pooled 2x2.
+    fn convolution(&self, input: &Tensor<4>, weight: &Tensor<4>, padding: usize) -> Result<()> {
+        let [images, inputs, height, width] = input.dims();
+        let [_, from, kernel, other] = weight.dims();
+        self.not_empty(images)?;
+        self.that(inputs == from, || format!("the weight takes {from} channels, the input has {inputs}"))?;
+        self.that(kernel == other && kernel > 0, || format!("the kernel is {kernel}x{other}, not square"))?;
+        self.that(height.min(width) + 2 * padding > kernel, || {
+            format!("with padding {padding} and a {kernel}x{kernel} kernel nothing is left to pool 2x2")
         })
     }
 

@@ -45,6 +45,16 @@ pub fn functional_frozen<B: Backend>(
     B::float_cat((0..modules).map(output).collect(), 0)
 }
 
+/// See [`crate::extension::Kernels::pooled_conv`].
+pub fn pooled_conv<B: Backend>(
+    input: FloatTensor<B>,
+    weight: FloatTensor<B>,
+    bias: FloatTensor<B>,
+    padding: usize,
+) -> FloatTensor<B> {
+    pool::<B>(B::relu(B::conv2d(input, weight, Some(bias), convolution(padding))))
+}
+
 /// See [`crate::extension::Kernels::decoder_train`].
 pub fn decoder_train<B: Backend>(
     input: FloatTensor<B>,

@@ -11,6 +11,7 @@ use lmc_kernels::conv::ConvShape;
 use lmc_kernels::decoder::{Decoder, DecoderShape, FrozenDecoder};
 use lmc_kernels::functional::{FrozenFunctional, Functional, Wanted};
 use lmc_kernels::instruction_set::InstructionSet;
+use lmc_kernels::pooled_conv::PooledConv;
 use lmc_kernels::workloads::{Training, WORKLOADS};
 
 /// Losses of a few steps of the largest network, as bits.
@@ -55,6 +56,9 @@ fn everything(set: InstructionSet, inputs: usize, outputs: usize) -> Vec<(&'stat
     let frozen = FrozenFunctional::new(shape, set, &[(block, saved.statistics.clone())]);
     let (frozen_out, winners) = frozen.forward([9, 7], &input, images, true);
     let frozen_back = frozen.backward([9, 7], images, &winners, &gradient);
+    let pooled = PooledConv::new(shape, &weight, &bias);
+    let (pooled_out, winners) = pooled.forward(set, &input, images, true);
+    let pooled_back = pooled.backward(set, &input, images, &winners, &gradient, wanted);
 
     let shape = DecoderShape { side: [5, 4], inputs: outputs, hidden: outputs, outputs: inputs, kernel: 4 };
     let target = numbers(images * shape.second().in_size(), 7);
@@ -86,6 +90,10 @@ fn everything(set: InstructionSet, inputs: usize, outputs: usize) -> Vec<(&'stat
         ("beta gradient", exact(&back.beta)),
         ("frozen output", exact(&frozen_out)),
         ("frozen input gradient", exact(&frozen_back)),
+        ("pooled output", exact(&pooled_out)),
+        ("pooled input gradient", exact(&pooled_back.input)),
+        ("pooled weight gradient", exact(&pooled_back.weight)),
+        ("pooled bias gradient", exact(&pooled_back.bias)),
         ("losses", exact(&losses)),
         ("decoder input gradient", exact(&decoder_back.input)),
         ("first gradient", exact(&decoder_back.first)),

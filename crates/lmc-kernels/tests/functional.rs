@@ -7,7 +7,9 @@ use burn::tensor::Tensor;
 use comparison::{
     clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional, random,
 };
-use lmc_kernels::{FrozenFunctionals, FunctionalParameters, Path, functional_train};
+use lmc_kernels::{
+    FrozenFunctionals, FunctionalParameters, Path, RunningStatistics, functional_train, pooled_conv,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -98,6 +100,44 @@ proptest! {
     }
 
     #[test]
+    fn pooled_equals_burns_operations(case in cases()) {
+        let device = device(case.seed);
+        let input = random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
+        let block = functional([case.inputs, case.outputs, case.kernel], &device);
+        // Batch norm that does nothing, so that pools without a clear winner are found.
+        let same = RunningStatistics {
+            mean: Tensor::zeros([case.outputs], &device),
+            variance: Tensor::ones([case.outputs], &device),
+        };
+        let plain_norm = FunctionalParameters {
+            gamma: Tensor::ones([case.outputs], &device),
+            beta: Tensor::zeros([case.outputs], &device),
+            ..block.clone()
+        };
+        let clear = clear_pools(&input, &plain_norm, Some(&same), case.padding);
+        let loss = (random(clear.dims(), normal(), &device) * clear).detach();
+        let run = |input: &Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>, loss: Tensor<4>, path| {
+            let output = pooled_conv(input.clone(), weight.clone(), bias.clone(), case.padding, path).unwrap();
+            let gradients = (output.clone() * loss).sum().backward();
+            let gradient = |tensor: &Tensor<4>| numbers(&tensor.grad(&gradients).unwrap());
+            let of_bias = numbers(&bias.grad(&gradients).unwrap());
+            [numbers(&output), gradient(input), gradient(weight), of_bias]
+        };
+        let fast = run(&input, &block.weight, &block.bias, loss.clone(), Path::Fast);
+        let exact = precise(&loss).detach();
+        let plain = run(&precise(&input), &precise(&block.weight), &precise(&block.bias), exact, Path::Plain);
+        for (at, (fast, plain)) in fast.iter().zip(&plain).enumerate() {
+            let worst = difference(fast, plain, 1e-3);
+            prop_assert!(worst < 1e-4, "{}: differs by {}", at, worst);
+        }
+        // Without gradients the same numbers.
+        let untracked = pooled_conv(
+            input.clone().inner(), block.weight.clone().inner(), block.bias.clone().inner(), case.padding, Path::Fast,
+        );
+        prop_assert_eq!(numbers(&untracked.unwrap()), fast[0].clone());
+    }
+
+    #[test]
     fn frozen_equal_burns_operations(case in cases(), modules in 1..4_usize) {
         let device = device(case.seed);
         let input = random([case.images, case.inputs, case.height, case.width], normal(), &device).require_grad();
@@ -145,7 +185,7 @@ fn frozen_blocks_take_images_of_another_size_after_the_first() {
 fn running_statistics_as_pytorch_updates_them() {
     let device = burn::tensor::Device::flex();
     let tensor = |value: f32| Tensor::<1>::from_floats([value], &device);
-    let running = lmc_kernels::RunningStatistics { mean: tensor(1.0), variance: tensor(2.0) };
+    let running = RunningStatistics { mean: tensor(1.0), variance: tensor(2.0) };
     let batch = lmc_kernels::BatchStatistics { mean: tensor(3.0), variance: tensor(4.0), count: 5 };
     let updated = batch.update(&running, 0.1);
     // 0.9 * 1 + 0.1 * 3; 0.9 * 2 + 0.1 * (4 * 5 / 4)

@@ -202,7 +202,7 @@ impl Method for SoftGating {
                 };
                 x = match (old, new) {
                     (Some(old), new) => {
-                        let weights = search.parts.controller.weights(layer, &x);
+                        let weights = search.parts.controller.weights(layer, &x)?;
                         weighted_sum(old.forward(x, Path::Fast)?, new, weights, Path::Fast)?
                     }
                     // The first task's one module needs no controller.

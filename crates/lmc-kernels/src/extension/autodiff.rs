@@ -10,7 +10,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, AutodiffBackend, Flex, TensorMetadata};
 
 use super::flex::{
-    self, Block, DecoderBlock, Primitive, channels_last, images, module_images, numbers, tensor, vector,
+    self, Block, DecoderBlock, PooledBlock, Primitive, channels_last, images, module_images, numbers, tensor,
+    vector,
 };
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path,
@@ -79,6 +80,28 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
                 prepared.finish((packed, Arc::new(winners), image), output)
             }
             OpsKind::UnTracked(prepared) => prepared.finish(run(false).0),
+        }
+    }
+
+    fn pooled_conv(
+        input: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        padding: usize,
+        path: Path,
+    ) -> FloatTensor<Self> {
+        if path == Path::Plain {
+            return reference::pooled_conv::<Self>(input, weight, bias, padding);
+        }
+        let prepared = Pooled.prepare::<C>([input.node(), weight.node(), bias.node()]);
+        let [input, weight, bias] = [input, weight, bias].map(FloatTensor::<Self>::into_primitive);
+        let block = PooledBlock::new(&input, &weight, &bias, padding);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prepared) => {
+                let (output, winners) = block.forward(true);
+                prepared.finish((block, Arc::new(winners)), output)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(block.forward(false).0),
         }
     }
 
@@ -235,6 +258,34 @@ impl Backward<Flex, 1> for Frozen {
         if let ([Some(node)], Some(frozen)) = (ops.parents, packed.get()) {
             let into = frozen.backward([shape[1], shape[2]], shape[0], &winners, numbers(&gradient));
             grads.register::<Flex>(node.id, images(into, shape));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pooled;
+
+impl Backward<Flex, 3> for Pooled {
+    type State = (PooledBlock, Arc<Scratch>);
+
+    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
+        let (block, winners) = ops.state;
+        let [to_input, to_weight, to_bias] = ops.parents;
+        let wanted =
+            Wanted { input: to_input.is_some(), parameters: to_weight.is_some() || to_bias.is_some() };
+        let set = InstructionSet::best();
+        let (input, gradient) = (numbers(&block.input), numbers(&gradient));
+        let found = block.conv().backward(set, input, block.count, &winners, gradient, wanted);
+        let ConvShape { height, width, inputs, outputs, kernel, .. } = block.shape;
+        if let Some(node) = to_input {
+            grads.register::<Flex>(node.id, images(found.input, [block.count, height, width, inputs]));
+        }
+        if let Some(node) = to_weight {
+            grads.register::<Flex>(node.id, tensor(found.weight, [outputs, inputs, kernel, kernel]));
+        }
+        if let Some(node) = to_bias {
+            grads.register::<Flex>(node.id, vector(found.bias));
         }
     }
 }

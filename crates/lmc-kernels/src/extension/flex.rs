@@ -14,6 +14,7 @@ use crate::conv::ConvShape;
 use crate::decoder::{Decoder, DecoderShape, FrozenDecoder};
 use crate::functional::{FrozenFunctional, Functional};
 use crate::instruction_set::InstructionSet;
+use crate::pooled_conv::PooledConv;
 use crate::scratch::Scratch;
 use crate::{decoder, functional, reference, weighted_sum};
 
@@ -102,6 +103,41 @@ impl Block {
 fn trained(output: Primitive, statistics: &Statistics) -> TrainedTensors<Flex> {
     let Statistics { mean, variance } = statistics.clone();
     TrainedTensors { output, mean: vector(mean), variance: vector(variance) }
+}
+
+/// A convolution that is pooled, and its input, laid out.
+#[derive(Clone, Debug)]
+pub struct PooledBlock {
+    pub shape: ConvShape,
+    pub count: usize,
+    pub input: Primitive,
+    weight: Primitive,
+    bias: Primitive,
+}
+
+impl PooledBlock {
+    pub fn new(input: &Primitive, weight: &Primitive, bias: &Primitive, padding: usize) -> Self {
+        let [images, sizes] = [input.shape(), weight.shape()];
+        Self {
+            shape: ConvShape::new([images[2], images[3]], [images[1], sizes[0]], sizes[2], padding),
+            count: images[0],
+            input: channels_last(input),
+            weight: weight.to_contiguous(),
+            bias: bias.to_contiguous(),
+        }
+    }
+
+    pub fn conv(&self) -> PooledConv<'_> {
+        PooledConv::new(self.shape, numbers(&self.weight), numbers(&self.bias))
+    }
+
+    /// The output and, if `keep`, the winners of the pools.
+    pub fn forward(&self, keep: bool) -> (Primitive, Scratch) {
+        let input = numbers(&self.input);
+        let (out, winners) = self.conv().forward(InstructionSet::best(), input, self.count, keep);
+        let ConvShape { out_height, out_width, outputs, .. } = self.shape;
+        (images(out, [self.count, out_height / 2, out_width / 2, outputs]), winners)
+    }
 }
 
 /// A decoder, its input and target, laid out.
@@ -279,6 +315,19 @@ impl Kernels for Flex {
         match path {
             Path::Fast => functional_frozen(&input, &parameters, &packed, padding, false).0,
             Path::Plain => reference::functional_frozen::<Self>(&input, &parameters, padding),
+        }
+    }
+
+    fn pooled_conv(
+        input: Primitive,
+        weight: Primitive,
+        bias: Primitive,
+        padding: usize,
+        path: Path,
+    ) -> Primitive {
+        match path {
+            Path::Fast => PooledBlock::new(&input, &weight, &bias, padding).forward(false).0,
+            Path::Plain => reference::pooled_conv::<Self>(input, weight, bias, padding),
         }
     }
 

@@ -25,20 +25,14 @@ impl FunctionalParameters {
         let check = check.given("input", input).given("weight", &self.weight).given("bias", &self.bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta);
         check.floats(path)?;
-        let [images, inputs, height, width] = input.dims();
-        let [outputs, from, kernel, other] = self.weight.dims();
-        check.not_empty(images)?;
-        check.that(inputs == from, || format!("the weight takes {from} channels, the input has {inputs}"))?;
-        check
-            .that(kernel == other && kernel > 0, || format!("the kernel is {kernel}x{other}, not square"))?;
+        check.convolution(input, &self.weight, padding)?;
+        let [outputs, ..] = self.weight.dims();
         for (name, vector) in [("bias", &self.bias), ("gamma", &self.gamma), ("beta", &self.beta)] {
             check.that(vector.dims()[0] == outputs, || {
                 format!("{name} needs {outputs} numbers, one per output")
             })?;
         }
-        check.that(height.min(width) + 2 * padding > kernel, || {
-            format!("with padding {padding} and a {kernel}x{kernel} kernel nothing is left to pool 2x2")
-        })
+        Ok(())
     }
 }
 

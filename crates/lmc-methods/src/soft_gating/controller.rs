@@ -1,11 +1,11 @@
 //! The controller: how much each module of a layer counts, image by image.
 
-use burn::tensor::activation::{relu, softmax};
-use burn::tensor::module::{conv2d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
+use lmc::Result;
 use lmc::network::NetworkConfig;
 use lmc::tensors::{Draw, Role, Visitor, Walk, join};
+use lmc_kernels::{Path, pooled_conv};
 use lmc_streams::Seed;
 
 use crate::trunk::Classifier;
@@ -72,18 +72,15 @@ impl Controller {
     }
 
     /// Weights `[module, image]` for a layer's input.
-    pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Tensor<2> {
+    pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Result<Tensor<2>> {
+        const PADDING: usize = 2;
         let mut x = input.clone();
         for block in &self.blocks[..self.blocks.len() - layer] {
             let [outputs, _, height, width] = block.weight.dims();
             let channels = x.dims()[1];
             let weight = block.weight.clone().slice([0..outputs, 0..channels, 0..height, 0..width]);
-            let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
-            x = relu(max_pool2d(
-                conv2d(x, weight, Some(block.bias.clone()), options),
-                MaxPoolOptions::new([2, 2]),
-            ));
+            x = pooled_conv(x, weight, block.bias.clone(), PADDING, Path::Fast)?;
         }
-        softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose()
+        Ok(softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose())
     }
 }

@@ -55,7 +55,7 @@ impl Gated {
         let mut x = images.clone();
         let mut all = Vec::with_capacity(self.layers[controller].len());
         for (layer, modules) in self.layers[controller].iter().enumerate() {
-            let weights = self.controllers[controller].weights(layer, &x);
+            let weights = self.controllers[controller].weights(layer, &x)?;
             x = weighted_sum(modules.forward(x, Path::Fast)?, None, weights.clone(), Path::Fast)?;
             all.push(weights);
         }

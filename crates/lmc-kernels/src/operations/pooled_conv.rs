@@ -1,0 +1,30 @@
+//! Convolution, ReLU and 2x2 max-pool, trained.
+
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+
+use super::{Check, Result};
+use crate::extension::{Kernels, Path};
+
+/// `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are `[output, input, row, column]`.
+pub fn pooled_conv(
+    input: Tensor<4>,
+    weight: Tensor<4>,
+    bias: Tensor<1>,
+    padding: usize,
+    path: Path,
+) -> Result<Tensor<4>> {
+    let check = Check::new("pooled convolution").given("input", &input);
+    let check = check.given("weight", &weight).given("bias", &bias);
+    check.floats(path)?;
+    check.convolution(&input, &weight, padding)?;
+    let [outputs, ..] = weight.dims();
+    check.that(bias.dims()[0] == outputs, || format!("bias needs {outputs} numbers, one per output"))?;
+    Ok(Tensor::from_dispatch(Dispatch::pooled_conv(
+        input.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        padding,
+        path,
+    )))
+}
