@@ -6,6 +6,7 @@ use lmc_kernels::Path;
 use lmc_kernels::instruction_set::InstructionSet;
 use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::workloads::Device;
+use lmc_streams::{Catalog, DataDirs, OwnTask, Seed, Task, TaskSet};
 use serde::Serialize;
 
 use crate::{bench_growth, bench_methods, output};
@@ -205,4 +206,11 @@ fn table(report: &Report) -> String {
     };
     let peak = report.matrix_multiply_gflops;
     format!("{place}; matrix multiply {peak:.0} GFLOP/s is the peak\n\n{table}")
+}
+
+/// A generated task with one batch of 64 images to train on, and none to validate.
+pub fn one_batch() -> Result<Task> {
+    let own = OwnTask { name: "bench".into(), size: 32, channels: 3, val_fraction: 0.0, seed: Seed::root(1) };
+    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
+    Ok(Task { train: task.train.thinned(64), val: TaskSet::empty(), ..task })
 }

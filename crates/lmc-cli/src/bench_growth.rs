@@ -8,9 +8,10 @@ use lmc::prediction::{Company, images};
 use lmc::tensors::train;
 use lmc::{Learner, Material, presets};
 use lmc_kernels::measure::{forget_peak_memory, median, peak_memory, times};
-use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed, TaskSet};
+use lmc_streams::{BatchConfig, Seed};
 use serde::Serialize;
 
+use crate::bench::one_batch;
 use crate::output::{print, print_json, spinner, table};
 use crate::threads::device;
 
@@ -29,10 +30,8 @@ struct Row {
 /// Measures and prints.
 pub fn run(seconds: f64, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
-    let own = OwnTask { name: "bench".into(), size: 32, channels: 3, val_fraction: 0.0, seed: Seed::root(1) };
-    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
-    let (set, none) = (task.train.thinned(64), TaskSet::empty());
-    let material = Material { task: "bench", classes: &task.classes, train: &set, val: &none };
+    let task = one_batch()?;
+    let material = Material { task: "bench", classes: &task.classes, train: &task.train, val: &task.val };
     let mut rows = Vec::new();
     for modules in SIZES {
         bar.set_message(format!("{modules} modules per layer"));
@@ -43,7 +42,7 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
         learner.finish()?;
         let predictor = learner.predictor()?;
         let answer = |size: usize| -> Result<f64> {
-            let Some(batch) = BatchConfig::stored(size).init(&set)?.next() else { return Ok(0.0) };
+            let Some(batch) = BatchConfig::stored(size).init(&task.train)?.next() else { return Ok(0.0) };
             let images = images(&batch, predictor.device());
             time(seconds / 2.0, || predictor.predict(&images, Company::Batch, HeadSelection::Batch).map(drop))
         };

@@ -5,10 +5,10 @@ use lmc::Material;
 use lmc::network::NetworkConfig;
 use lmc_kernels::measure::{median, times};
 use lmc_methods::registry;
-use lmc_streams::{Catalog, DataDirs, OwnTask, Seed, TaskSet};
 use serde::Serialize;
 use toml::{Table, Value};
 
+use crate::bench::one_batch;
 use crate::output::{print, print_json, spinner, table};
 use crate::threads::device;
 
@@ -22,10 +22,8 @@ struct Row {
 /// Measures and prints: a batch of 64 in the first task of S-, where LMC has one module per layer.
 pub fn run(seconds: f64, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
-    let own = OwnTask { name: "bench".into(), size: 32, channels: 3, val_fraction: 0.0, seed: Seed::root(1) };
-    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
-    let (set, none) = (task.train.thinned(64), TaskSet::empty());
-    let material = Material { task: "bench", classes: &task.classes, train: &set, val: &none };
+    let task = one_batch()?;
+    let material = Material { task: "bench", classes: &task.classes, train: &task.train, val: &task.val };
     let mut measured = Vec::new();
     for entry in registry::methods() {
         bar.set_message(entry.title.to_owned());

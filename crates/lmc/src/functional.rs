@@ -12,7 +12,7 @@ use crate::tensors::{Draw, Role, Visitor, Walk, join};
 /// Side of the convolution's kernel.
 const KERNEL: usize = 3;
 /// Zero padding of the convolution. Paper: not stated; 2 is what the authors ran.
-pub(crate) const PADDING: usize = 2;
+pub const PADDING: usize = 2;
 /// How fast batch norms follow the data.
 pub(crate) const MOMENTUM: f64 = 0.1;
 

@@ -3,6 +3,7 @@
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
 use lmc::Result;
+use lmc::functional::PADDING;
 use lmc::network::NetworkConfig;
 use lmc::tensors::{Draw, Role, Visitor, Walk, join};
 use lmc_kernels::{Path, pooled_conv};
@@ -73,7 +74,6 @@ impl Controller {
 
     /// Weights `[module, image]` for a layer's input.
     pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Result<Tensor<2>> {
-        const PADDING: usize = 2;
         let mut x = input.clone();
         for block in &self.blocks[..self.blocks.len() - layer] {
             let [outputs, _, height, width] = block.weight.dims();

@@ -1,7 +1,7 @@
 //! Gated modules in evaluation mode, and their answers.
 
 use burn::tensor::Tensor;
-use lmc::functional::Functional;
+use lmc::functional::{Functional, PADDING};
 use lmc::tensors::values;
 use lmc::{Error, Result};
 use lmc_kernels::{FrozenFunctionals, Path, weighted_sum};
@@ -13,7 +13,6 @@ use crate::trunk::Classifier;
 
 /// Modules of a layer in evaluation mode.
 pub(super) fn frozen(modules: &[Functional]) -> Result<Option<FrozenFunctionals>> {
-    const PADDING: usize = 2;
     let parts: Vec<_> =
         modules.iter().map(|module| (module.parameters.clone(), module.running.clone())).collect();
     Ok(if parts.is_empty() { None } else { Some(FrozenFunctionals::new(&parts, PADDING)?) })
