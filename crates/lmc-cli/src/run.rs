@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         interrupt::listen_to_input();
     }
     let mut progress = Progress::new(false);
-    if let Some(note) = generated_instead(&request, &stream, catalog) {
+    if let Some(note) = generated_instead(&request, stream.variant, catalog) {
         progress.say(&format!("note: {note}"));
     }
     for substitution in &stream.substitutions {

@@ -84,9 +84,9 @@ fn list(json: bool) -> Result<()> {
     print("\nLook at one: lmc streams show s_minus --sheet s_minus.png")
 }
 
-/// That generated images stand in for real ones, and why.
-pub fn generated_instead(request: &StreamRequest, stream: &Stream, catalog: &Catalog) -> Option<String> {
-    if request.variant != Variant::Auto || !stream.variant.is_generated() {
+/// That generated images stand in for real ones, and why; `found` is what the request led to.
+pub fn generated_instead(request: &StreamRequest, found: Variant, catalog: &Catalog) -> Option<String> {
+    if request.variant != Variant::Auto || !found.is_generated() {
         return None;
     }
     // Why: what the real variant would have said.
@@ -105,7 +105,7 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
             .with_context(|| format!("the picture {} was not written", path.display()))?;
     }
     busy.finish_and_clear();
-    if let Some(note) = generated_instead(&request, &stream, catalog) {
+    if let Some(note) = generated_instead(&request, stream.variant, catalog) {
         eprintln!("note: {note}");
     }
     if json {

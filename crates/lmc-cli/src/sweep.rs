@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lmc_lab::Experiment;
 use lmc_lab::pool::{self, Going, Notice, Outcome, PoolConfig};
 use lmc_lab::sweep::{Planned, Sweep};
+use lmc_streams::{Catalog, DataDirs};
 use serde::Serialize;
 
 use crate::interrupt;
 use crate::output::{print, print_json, table};
 use crate::report;
 use crate::run::name;
+use crate::streams::generated_instead;
 
 /// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped goes on.
 #[derive(Args, Debug)]
@@ -73,6 +76,9 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name(&arguments.sweep)));
     let sweep = Sweep::read(&arguments.sweep, &out, &arguments.changes, &arguments.only)?;
     sweep.write(&out)?;
+    for note in stand_ins(&sweep.runs, &Catalog::new(DataDirs::search(data_dir)?)) {
+        eprintln!("note: {note}");
+    }
     if arguments.plan {
         return plan(&sweep, &out);
     }
@@ -122,6 +128,27 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         return Err(Failed { failed, runs: lines.len() }.into());
     }
     Ok(())
+}
+
+/// The streams of runs to do for which generated images stand in, and why. What else is wrong with one, its runs say.
+fn stand_ins(runs: &[Planned], catalog: &Catalog) -> Vec<String> {
+    let to_do = runs.iter().filter(|run| !run.directory.is_finished()).map(|run| &run.experiment);
+    let mut streams: Vec<&Experiment> = Vec::new();
+    for experiment in to_do {
+        let same = |other: &&Experiment| {
+            (&other.stream, &other.variant, other.stream_seed)
+                == (&experiment.stream, &experiment.variant, experiment.stream_seed)
+        };
+        if !streams.iter().any(same) {
+            streams.push(experiment);
+        }
+    }
+    let note = |experiment: &Experiment| {
+        let request = experiment.request().ok()?;
+        let found = catalog.plan(&request).ok()?.variant;
+        Some(format!("{}: {}", experiment.stream, generated_instead(&request, found, catalog)?))
+    };
+    streams.into_iter().filter_map(note).collect()
 }
 
 /// Not all runs came to their end.

@@ -144,6 +144,22 @@ fn a_cut_of_the_generated_table_from_end_to_end() {
 }
 
 #[test]
+fn generated_images_that_stand_in_are_told_once_per_stream() {
+    let machine = machine();
+    let sweep = "[grid]\nstream = [\"s_minus\", \"s_pl\"]\nmethod = [\"finetune\", \"lmc_a\"]\n";
+    fs::write(machine.path("paper.toml"), sweep).unwrap();
+    let planned = machine.lmc("sweep paper.toml --plan");
+    assert_eq!(planned.code, 0, "{}", planned.err);
+    for stream in ["s_minus", "s_pl"] {
+        let note = format!("note: {stream}: generated images stand in");
+        assert_eq!(planned.err.matches(&note).count(), 1, "{}", planned.err);
+    }
+    // Asked for, they stand in for nothing.
+    let planned = machine.lmc("sweep paper.toml --plan --set variant=generated");
+    assert!(planned.code == 0 && !planned.err.contains("note"), "{}", planned.err);
+}
+
+#[test]
 fn a_failed_run_is_reported_and_stops_no_other() {
     let machine = machine();
     let text = r#"
