@@ -161,6 +161,15 @@ pub fn peak_memory() -> Option<u64> {
     Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
 }
 
+/// Processor seconds that the process has used, all threads together. Linux counts them in hundredths.
+pub fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name, in brackets, may have blanks; user and system time are the 12th and 13th field after it.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +177,18 @@ mod tests {
     #[test]
     fn the_middle_of_three() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn work_uses_the_processor() {
+        let Some(before) = processor_seconds() else { return };
+        let started = std::time::Instant::now();
+        let mut sum = 0.0_f64;
+        while started.elapsed().as_millis() < 200 {
+            sum += (sum + 1.0).sqrt();
+        }
+        let spent = processor_seconds().unwrap() - before;
+        assert!(sum > 0.0 && spent > 0.02 && spent < 60.0, "{spent}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! 4. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
 //! 5. [`Records`] are run directories read back, and [`report`] is the page made of them, beside the [`paper`]'s numbers.
 
+mod cost;
 mod csv;
 mod experiment;
 mod metrics;
@@ -21,7 +22,8 @@ mod tensorboard;
 mod testing;
 mod trackers;
 
+pub use cost::Cost;
 pub use experiment::Experiment;
-pub use metrics::{Cost, Metrics, TaskMetrics, Ways};
+pub use metrics::{Metrics, TaskMetrics, Ways};
 pub use run::{Notice, Run, run};
 pub use run_record::{Incomplete, Record, Records};

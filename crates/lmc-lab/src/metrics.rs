@@ -50,18 +50,6 @@ pub struct OwnHead {
     pub single: f64,
 }
 
-/// What a run cost. Not part of its metrics: times differ from run to run, metrics do not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cost {
-    /// Seconds of learning, all sessions of the run together.
-    pub learning_seconds: f64,
-    /// Seconds of testing.
-    pub testing_seconds: f64,
-    /// Most memory that a session of the run used, in MiB.
-    pub peak_mib: f64,
-}
-
 /// What came out of a run. Runs of earlier versions lack some of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {

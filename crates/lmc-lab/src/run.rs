@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use burn::tensor::Device;
 use lmc::checkpoint::State;
@@ -15,8 +14,9 @@ use lmc_methods::{Hint, Method};
 use lmc_streams::{Normalisation, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
+use crate::cost::{Cost, Stopwatch};
 use crate::experiment::Experiment;
-use crate::metrics::{Cost, Metrics, OwnHead, TaskMetrics, Ways};
+use crate::metrics::{Metrics, OwnHead, TaskMetrics, Ways};
 use crate::run_directory::{RunDirectory, damaged};
 use crate::testing::Test;
 use crate::trackers::Trackers;
@@ -109,25 +109,22 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
         trackers.write(&Event::StreamStarted { tasks: stream.tasks.len() })?;
     }
     for (number, task) in stream.tasks.iter().enumerate().skip(progress.metrics.tasks.len()) {
-        let started = Instant::now();
         let learned = learn(&mut *method, run, number, &files, &mut trackers, &mut progress, notice)?;
-        progress.cost.learning_seconds += started.elapsed().as_secs_f64();
-        let started = Instant::now();
+        let watch = Stopwatch::start(progress.cost);
         tests.after(&*method, number, learned, &mut progress.metrics, &mut |asked| {
             notice(Notice::Testing { after: &task.name, task: asked });
         })?;
-        progress.cost.testing_seconds += started.elapsed().as_secs_f64();
+        progress.cost = watch.tested();
         trackers.tested(&progress.metrics)?;
         progress.events = trackers.length();
         method.state()?.save(&progress, &files.checkpoint)?;
         method.save_model(&files.model)?;
     }
-    let started = Instant::now();
+    let watch = Stopwatch::start(progress.cost);
     tests.at_end(&*method, &mut progress.metrics, &mut |asked| {
         notice(Notice::Testing { after: "the last task", task: asked });
     })?;
-    progress.cost.testing_seconds += started.elapsed().as_secs_f64();
-    progress.cost.peak_mib = progress.cost.peak_mib.max(peak_mib());
+    progress.cost = watch.tested();
     files.write_results(&progress.metrics, progress.cost)?;
     fs::remove_file(&files.checkpoint).map_err(lmc_streams::Error::io("remove", &files.checkpoint))?;
     Ok(progress.metrics)
@@ -136,11 +133,6 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
 /// A checkpoint that cannot be gone on from.
 fn anew(files: &RunDirectory, problem: &Error) -> Error {
     damaged(&files.checkpoint, format!("cannot go on from it ({problem})"))
-}
-
-/// Most memory that this process used so far.
-fn peak_mib() -> f64 {
-    lmc_kernels::measure::peak_memory().map_or(0.0, |bytes| bytes as f64 / f64::from(1 << 20))
 }
 
 /// Learns one task, or goes on with it, with its state on disk after every epoch that is due.
@@ -153,8 +145,7 @@ fn learn(
     progress: &mut Progress,
     notice: &mut dyn FnMut(Notice<'_>) -> bool,
 ) -> Result<Learned> {
-    let started = Instant::now();
-    let before = progress.cost.learning_seconds;
+    let watch = Stopwatch::start(progress.cost);
     let task = &run.stream.tasks[number];
     let material = Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
     if method.progress().is_none() {
@@ -174,8 +165,7 @@ fn learn(
         (epoch, epochs) = method.progress().unwrap_or_default();
         if epoch.is_multiple_of(run.experiment.checkpoint_epochs) || !more || stop {
             progress.events = trackers.length();
-            progress.cost.learning_seconds = before + started.elapsed().as_secs_f64();
-            progress.cost.peak_mib = progress.cost.peak_mib.max(peak_mib());
+            progress.cost = watch.learned();
             method.state()?.save(progress, &files.checkpoint)?;
             notice(Notice::Learning(&Event::Checkpointed { epoch }));
         }
@@ -186,8 +176,8 @@ fn learn(
             break;
         }
     }
-    progress.cost.learning_seconds = before;
     let learned = method.finish(material)?;
+    progress.cost = watch.learned();
     let event = Event::TaskLearned {
         task: learned.task.clone(),
         best_epoch: learned.best_epoch,

@@ -5,7 +5,7 @@
 //! | `config.toml` | the experiment with everything resolved |
 //! | `events.jsonl` | what happened, a line each |
 //! | `metrics.json` | what came out |
-//! | `cost.json` | seconds and memory |
+//! | `cost.json` | seconds, processor seconds and memory |
 //! | `accuracy_matrix.csv` | accuracy of each task after each |
 //! | `module_weights.json` | mean weight of each module, by task and layer |
 //! | `model.safetensors` | the model |
@@ -21,9 +21,10 @@ use lmc::{Error, Result};
 use lmc_streams::replace_file;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Cost;
 use crate::csv::{csv, number};
 use crate::experiment::Experiment;
-use crate::metrics::{Cost, Metrics};
+use crate::metrics::Metrics;
 
 /// First line of `config.toml`: what is in the directory is of this form.
 const FORMAT: &str = "# run directory of lmc, format 1";

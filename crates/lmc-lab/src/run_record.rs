@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use lmc::Result;
 use lmc_streams::Error;
 
+use crate::cost::Cost;
 use crate::experiment::Experiment;
-use crate::metrics::{Cost, Metrics};
+use crate::metrics::Metrics;
 use crate::run_directory::{RunDirectory, damaged};
 
 /// A finished run.

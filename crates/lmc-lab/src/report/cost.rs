@@ -3,8 +3,8 @@
 use super::arrangement::{Arrangement, Cell as Runs};
 use super::grid::{Cell, Grid, Line};
 use super::spread::{Spread, decimal};
+use crate::cost::Cost;
 use crate::csv::{csv, number};
-use crate::metrics::Cost;
 use crate::run_record::Record;
 
 /// A number of a run; older runs lack some.
@@ -15,7 +15,7 @@ fn cost(run: &Record, number: fn(&Cost) -> f64) -> Option<f64> {
 }
 
 /// Title, title in files, meaning, number.
-const COLUMNS: [(&str, &str, &str, Number); 5] = [
+const COLUMNS: [(&str, &str, &str, Number); 6] = [
     ("parameters", "parameters", "all parameters at the end", |run| {
         Some(run.metrics.parameters as f64).filter(|count| *count > 0.0)
     }),
@@ -23,6 +23,9 @@ const COLUMNS: [(&str, &str, &str, Number); 5] = [
         Some(run.metrics.multiply_adds as f64).filter(|count| *count > 0.0)
     }),
     ("learning, s", "learning_seconds", "seconds of learning", |run| cost(run, |cost| cost.learning_seconds)),
+    ("learning, CPU s", "learning_cpu_seconds", "processor seconds of learning", |run| {
+        run.cost.and_then(|cost| cost.learning_cpu_seconds)
+    }),
     ("testing, s", "testing_seconds", "seconds of testing", |run| cost(run, |cost| cost.testing_seconds)),
     ("peak MiB", "peak_mib", "most memory that the process used", |run| cost(run, |cost| cost.peak_mib)),
 ];
@@ -40,8 +43,8 @@ pub fn grid(all: &Arrangement<'_>) -> Grid {
             let text = |at: usize, format: fn(f64) -> String| {
                 Cell::text(spread(cell, COLUMNS[at].3).map(|spread| format(spread.mean)).unwrap_or_default())
             };
-            let cells =
-                vec![text(0, short), text(1, short), text(2, rounded), text(3, rounded), text(4, rounded)];
+            let formats = [short, short, rounded, rounded, rounded, rounded];
+            let cells = formats.into_iter().enumerate().map(|(at, format)| text(at, format)).collect();
             rows.push(Line::Cells(row.title.clone(), row.settings.clone(), cells));
         }
     }
@@ -109,6 +112,6 @@ mod tests {
         (old.cost, old.metrics.parameters) = (None, 0);
         let records = Records { finished: vec![old], ..Records::default() };
         let text = file(&Arrangement::new(&records));
-        assert!(text.ends_with("s_minus,lmc_a,LMC(A),,1,,,2000.0000,,,,,,,\n"), "{text}");
+        assert!(text.ends_with("s_minus,lmc_a,LMC(A),,1,,,2000.0000,,,,,,,,,\n"), "{text}");
     }
 }

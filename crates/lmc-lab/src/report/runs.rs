@@ -41,6 +41,7 @@ pub fn file(records: &Records, all: &Arrangement<'_>) -> String {
         "parameters",
         "multiply_adds",
         "learning_seconds",
+        "learning_cpu_seconds",
         "testing_seconds",
         "peak_mib",
     ];
@@ -112,6 +113,7 @@ fn numbers(run: &Record) -> Vec<String> {
     fields.extend([known(metrics.parameters as u64), known(metrics.multiply_adds)]);
     let cost = run.cost;
     fields.push(number(cost.map(|cost| cost.learning_seconds)));
+    fields.push(number(cost.and_then(|cost| cost.learning_cpu_seconds)));
     fields.push(number(cost.map(|cost| cost.testing_seconds)));
     fields.push(number(cost.map(|cost| cost.peak_mib)));
     fields

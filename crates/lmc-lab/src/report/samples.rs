@@ -6,8 +6,9 @@ use lmc::Learned;
 use lmc::network::NetworkConfig;
 use toml::Table;
 
+use crate::cost::Cost;
 use crate::experiment::Experiment;
-use crate::metrics::{Cost, Metrics, OwnHead, TaskMetrics, Ways};
+use crate::metrics::{Metrics, OwnHead, TaskMetrics, Ways};
 use crate::run_record::Record;
 
 /// A run of two tasks whose accuracies at the end are `end`; the first one was 10 points better right after.
@@ -58,7 +59,12 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
             matrix_given: matrix,
             substitutions: vec!["a stands in for b".into()],
         },
-        cost: Some(Cost { learning_seconds: 60.0, testing_seconds: 6.0, peak_mib: 100.0 }),
+        cost: Some(Cost {
+            learning_seconds: 60.0,
+            learning_cpu_seconds: Some(50.0),
+            testing_seconds: 6.0,
+            peak_mib: 100.0,
+        }),
     }
 }
 

@@ -287,8 +287,8 @@ fn maps(metrics: &Metrics) -> Vec<(String, Picture)> {
 fn cost_section(all: &Arrangement<'_>, blocks: &mut Vec<Block>) {
     blocks.push(section(
         "Cost",
-        "Means over seeds. Parameters are all that are kept; multiply-adds are those of one prediction. Seconds and memory \
-         depend on the machine and on what else it did.",
+        "Means over seeds. Parameters are all that are kept; multiply-adds are those of one prediction. Seconds depend \
+         on the machine and on what else it did, processor seconds (all threads together) hardly on the latter.",
     ));
     blocks.push(Block::Grid(cost::grid(all)));
 }
