@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use lmc_lab::Records;
+use lmc_lab::report::arrangement::Arrangement;
+use lmc_lab::report::metric::Metric;
 use lmc_lab::report::table1::Entry;
 use lmc_lab::report::whole::{Written, quoted, write};
 use lmc_lab::report::{Compared, signed};
@@ -17,6 +19,7 @@ use crate::output::{print, print_json, table};
   lmc report runs --out report              all runs below a folder; then open report/index.html
   lmc report runs/a runs/b --out report     these two
   lmc report runs --out report --json       table 1 for a script
+  lmc report runs --metric A_single         one number of every method on every stream; runs.csv has all of them
 
 Written into DIR: index.html, report.md, table1.csv, transfer.csv, cost.csv, runs.csv, figures/*.svg.")]
 pub struct Arguments {
@@ -24,41 +27,59 @@ pub struct Arguments {
     #[arg(required = true, value_name = "RUNS")]
     runs: Vec<PathBuf>,
     /// Where the report goes.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Table 1 as JSON.
+    #[arg(long, value_name = "DIR", required_unless_present = "metric")]
+    out: Option<PathBuf>,
+    /// Show this number instead of table 1: A, F_single, parameters or another column of runs.csv.
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Table 1, or the metric, as JSON.
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let (records, written) = make(&arguments.runs, &arguments.out)?;
-    if arguments.json {
-        print_json(&written.table.lines)?;
-    } else if !records.finished.is_empty() {
-        show(&written)?;
+    let metric = arguments.metric.as_deref().map(Metric::find).transpose()?;
+    let records = Records::find(&arguments.runs)?;
+    let written = arguments.out.as_ref().map(|out| make(&records, &arguments.runs, out)).transpose()?;
+    match (metric, &written) {
+        (Some(metric), _) => show_metric(metric, &records, arguments.json)?,
+        (None, Some(written)) if arguments.json => print_json(&written.table.lines)?,
+        (None, Some(written)) if !records.finished.is_empty() => show(written)?,
+        _ => {}
     }
     for (word, run) in records.incomplete() {
         eprintln!("{word}: {}: {}", run.directory.display(), run.why);
     }
     if records.finished.is_empty() {
-        bail!(
-            "none of the {} runs is finished; {} says what became of each",
-            records.len(),
-            written.files[0].display()
-        );
+        bail!("none of the {} runs is finished; go on with them (lmc run, lmc sweep)", records.len());
     }
     Ok(())
 }
 
-/// Writes the report of the runs below some folders.
-pub fn make(runs: &[PathBuf], out: &Path) -> Result<(Records, Written)> {
-    let records = Records::find(runs)?;
+/// Writes the report of the runs that were found below some folders.
+pub fn make(records: &Records, runs: &[PathBuf], out: &Path) -> Result<Written> {
     let mut words: Vec<String> = runs.iter().map(|path| quoted(&path.display().to_string())).collect();
     words.push(format!("--out {}", quoted(&out.display().to_string())));
-    let written = write(&records, out, &format!("lmc report {}", words.join(" ")))?;
-    Ok((records, written))
+    Ok(write(records, out, &format!("lmc report {}", words.join(" ")))?)
+}
+
+/// Prints a metric: a row for each method, a column for each stream.
+fn show_metric(metric: Metric, records: &Records, json: bool) -> Result<()> {
+    let all = Arrangement::new(records);
+    let lines = metric.table(&all);
+    if json {
+        return print_json(&lines);
+    }
+    let mut titles = vec!["method"];
+    titles.extend(all.streams.iter().map(|stream| stream.name.as_str()));
+    let rows = all.rows.iter().zip(lines.chunks(all.streams.len().max(1))).map(|(row, lines)| {
+        let mut cells = vec![row.name()];
+        cells.extend(lines.iter().map(|line| line.value.map_or("-".into(), |value| value.text())));
+        cells
+    });
+    print(&table(&titles, &titles[1..], rows.collect()))?;
+    print(&format!("{}: {}; mean ± standard deviation over seeds", metric.name, metric.about))
 }
 
 /// Prints table 1 and what was written.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lmc_lab::Experiment;
 use lmc_lab::pool::{self, Going, Notice, Outcome, PoolConfig};
+use lmc_lab::report::whole::Written;
 use lmc_lab::sweep::{Planned, Sweep};
+use lmc_lab::{Experiment, Records};
 use lmc_streams::{Catalog, DataDirs};
 use serde::Serialize;
 
@@ -103,8 +104,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     let lines: Vec<Line<'_>> =
         sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();
     let finished = lines.iter().any(|line| line.accuracy.is_some());
-    let report =
-        finished.then(|| report::make(std::slice::from_ref(&out), &out.join("report"))).transpose()?;
+    let report = finished.then(|| written(&out)).transpose()?;
     if arguments.json {
         print_json(&lines)?;
     } else {
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         if !failed.is_empty() {
             print(&table(&["failed", "why"], &[], failed))?;
         }
-        if let Some((_, written)) = report {
+        if let Some(written) = report {
             report::show(&written)?;
         }
     }
@@ -128,6 +128,12 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         return Err(Failed { failed, runs: lines.len() }.into());
     }
     Ok(())
+}
+
+/// The report of all runs in the sweep's folder.
+fn written(out: &Path) -> Result<Written> {
+    let runs = [out.to_owned()];
+    report::make(&Records::find(&runs)?, &runs, &out.join("report"))
 }
 
 /// The streams of runs to do for which generated images stand in, and why. What else is wrong with one, its runs say.

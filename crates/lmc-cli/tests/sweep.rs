@@ -141,6 +141,9 @@ fn a_cut_of_the_generated_table_from_end_to_end() {
     let experts = lines.iter().find(|line| line["name"].as_str().unwrap().starts_with("experts")).unwrap();
     assert_eq!(experts["forgetting"].as_f64(), Some(0.0));
     assert_eq!(read("runs.csv").lines().count(), 4);
+    // Any column of it can be asked for.
+    let asked = machine.lmc("report runs --metric M");
+    assert!(asked.code == 0 && asked.out.contains("24") && asked.out.contains("modules"), "{}", asked.out);
 }
 
 #[test]
@@ -238,6 +241,8 @@ fn unknown_names_list_the_nearest() {
     }
     let none = machine.lmc("sweep sweep.toml --only method=nothing");
     assert!(none.code == 2 && none.err.contains("no run"), "{}", none.err);
+    let metric = machine.lmc("report . --metric A_singel");
+    assert!(metric.code == 2 && metric.err.contains("did you mean 'A_single'"), "{}", metric.err);
 }
 
 #[test]

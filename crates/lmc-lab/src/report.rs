@@ -2,6 +2,7 @@
 //!
 //! - [`Records`](crate::Records) are sorted by [`arrangement`]: a row per method, a column per stream, a cell with all seeds;
 //! - [`table1`] and [`transfer`] are the paper's tables, [`cost`] and [`asking`] are ours; all are shown by [`grid`];
+//! - [`metric`]: the numbers of a run by name, any of which can be asked for;
 //! - [`curve`]: lines over the stream; [`matrix`]: accuracy of each task after each; [`selection`]: which modules each task
 //!   uses, the paper's figure;
 //! - [`page`]: one self-contained HTML page, light and dark, without scripts and without network;
@@ -14,6 +15,7 @@ pub mod curve;
 pub mod document;
 pub mod grid;
 pub mod matrix;
+pub mod metric;
 pub mod page;
 mod picture;
 pub mod runs;

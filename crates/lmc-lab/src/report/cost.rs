@@ -1,37 +1,25 @@
 //! What each method costs: size, computation, time, memory.
 
-use super::arrangement::{Arrangement, Cell as Runs};
+use super::arrangement::Arrangement;
 use super::grid::{Cell, Grid, Line};
-use super::spread::{Spread, decimal};
-use crate::cost::Cost;
+use super::metric::{METRICS, Metric};
+use super::spread::decimal;
 use crate::csv::{csv, number};
-use crate::run_record::Record;
 
-/// A number of a run; older runs lack some.
-type Number = fn(&Record) -> Option<f64>;
+/// Title, metric, how it is written.
+type Column = (&'static str, &'static str, fn(f64) -> String);
 
-fn cost(run: &Record, number: fn(&Cost) -> f64) -> Option<f64> {
-    run.cost.as_ref().map(number)
-}
-
-/// Title, title in files, meaning, number.
-const COLUMNS: [(&str, &str, &str, Number); 6] = [
-    ("parameters", "parameters", "all parameters at the end", |run| {
-        Some(run.metrics.parameters as f64).filter(|count| *count > 0.0)
-    }),
-    ("multiply-adds", "multiply_adds", "for one prediction at the end", |run| {
-        Some(run.metrics.multiply_adds as f64).filter(|count| *count > 0.0)
-    }),
-    ("learning, s", "learning_seconds", "seconds of learning", |run| cost(run, |cost| cost.learning_seconds)),
-    ("learning, CPU s", "learning_cpu_seconds", "processor seconds of learning", |run| {
-        run.cost.and_then(|cost| cost.learning_cpu_seconds)
-    }),
-    ("testing, s", "testing_seconds", "seconds of testing", |run| cost(run, |cost| cost.testing_seconds)),
-    ("peak MiB", "peak_mib", "most memory that the process used", |run| cost(run, |cost| cost.peak_mib)),
+const COLUMNS: [Column; 6] = [
+    ("parameters", "parameters", short),
+    ("multiply-adds", "multiply_adds", short),
+    ("learning, s", "learning_seconds", rounded),
+    ("learning, CPU s", "learning_cpu_seconds", rounded),
+    ("testing, s", "testing_seconds", rounded),
+    ("peak MiB", "peak_mib", rounded),
 ];
 
-fn spread(cell: &Runs<'_>, number: Number) -> Option<Spread> {
-    Spread::of(&cell.each(number))
+fn metrics() -> impl Iterator<Item = &'static Metric> {
+    COLUMNS.iter().filter_map(|(_, name, _)| METRICS.iter().find(|metric| metric.name == *name))
 }
 
 /// To look at: stream by stream.
@@ -40,23 +28,23 @@ pub fn grid(all: &Arrangement<'_>) -> Grid {
     for (stream, cells) in all.by_stream().filter(|(_, cells)| !cells.is_empty()) {
         rows.push(Line::Heading(stream.title.clone()));
         for (row, cell) in cells {
-            let text = |at: usize, format: fn(f64) -> String| {
-                Cell::text(spread(cell, COLUMNS[at].3).map(|spread| format(spread.mean)).unwrap_or_default())
+            let text = |(metric, (.., format)): (&Metric, &Column)| {
+                Cell::text(metric.over(cell).map(|spread| format(spread.mean)).unwrap_or_default())
             };
-            let formats = [short, short, rounded, rounded, rounded, rounded];
-            let cells = formats.into_iter().enumerate().map(|(at, format)| text(at, format)).collect();
+            let cells = metrics().zip(&COLUMNS).map(text).collect();
             rows.push(Line::Cells(row.title.clone(), row.settings.clone(), cells));
         }
     }
-    let titles = COLUMNS.iter().map(|(title, _, about, _)| ((*title).to_owned(), (*about).to_owned()));
+    let titles = COLUMNS.iter().zip(metrics());
+    let titles = titles.map(|((title, ..), metric)| ((*title).to_owned(), metric.about.to_owned()));
     Grid { corner: "method".into(), groups: Vec::new(), titles: titles.collect(), rows }
 }
 
 /// A line for each method and stream with a finished run.
 pub fn file(all: &Arrangement<'_>) -> String {
     let mut titles = vec!["stream", "method", "title", "settings", "seeds"];
-    let deviations = COLUMNS.map(|(_, name, ..)| format!("{name}_std"));
-    for ((_, name, ..), deviation) in COLUMNS.iter().zip(&deviations) {
+    let deviations = COLUMNS.map(|(_, name, _)| format!("{name}_std"));
+    for ((_, name, _), deviation) in COLUMNS.iter().zip(&deviations) {
         titles.extend([*name, deviation.as_str()]);
     }
     let mut rows = Vec::new();
@@ -64,8 +52,7 @@ pub fn file(all: &Arrangement<'_>) -> String {
         for (row, cell) in cells {
             let texts = [&stream.name, &row.method, &row.title, &row.settings, &cell.runs.len().to_string()];
             let mut fields: Vec<String> = texts.into_iter().cloned().collect();
-            for (.., column) in COLUMNS {
-                let spread = spread(cell, column);
+            for spread in metrics().map(|metric| metric.over(cell)) {
                 fields.push(number(spread.map(|spread| spread.mean)));
                 fields.push(number(spread.and_then(|spread| spread.deviation)));
             }

@@ -1,14 +1,14 @@
 //! Every run with all its metrics, a line each, for whoever computes on. Accuracies in per cent.
 
 use super::arrangement::Arrangement;
-use super::asking::own_head;
-use crate::csv::{csv, number};
+use super::metric::METRICS;
+use crate::csv::csv;
 use crate::experiment::Experiment;
-use crate::run_record::{Record, Records};
+use crate::run_record::Records;
 
 /// The file.
 pub fn file(records: &Records, all: &Arrangement<'_>) -> String {
-    let titles = [
+    let mut titles = vec![
         "directory",
         "state",
         "problem",
@@ -20,31 +20,8 @@ pub fn file(records: &Records, all: &Arrangement<'_>) -> String {
         "settings",
         "preset",
         "seed",
-        "tasks",
-        "A",
-        "F",
-        "F_paper_formula",
-        "M", //
-        "A_task_given",
-        "F_task_given",
-        "A_task_batches",
-        "F_task_batches",
-        "A_mixed",
-        "F_mixed",
-        "A_single",
-        "F_single",
-        "first_task_after",
-        "first_task_end",
-        "last_task",
-        "own_head_task_batches",
-        "own_head_single", //
-        "parameters",
-        "multiply_adds",
-        "learning_seconds",
-        "learning_cpu_seconds",
-        "testing_seconds",
-        "peak_mib",
     ];
+    titles.extend(METRICS.iter().map(|metric| metric.name));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for run in &records.finished {
         let row = all.row_of(run);
@@ -54,7 +31,7 @@ pub fn file(records: &Records, all: &Arrangement<'_>) -> String {
             row.map_or("", |row| &row.title),
             row.map_or("", |row| &row.settings),
         ));
-        fields.extend(numbers(run));
+        fields.extend(METRICS.iter().map(|metric| metric.field(run)));
         rows.push(fields);
     }
     for (word, run) in records.incomplete() {
@@ -80,41 +57,4 @@ fn identity(experiment: &Experiment, title: &str, settings: &str) -> [String; 8]
         experiment.preset.clone(),
         experiment.seed.to_string(),
     ]
-}
-
-fn numbers(run: &Record) -> Vec<String> {
-    let metrics = &run.metrics;
-    let percent = |share: Option<f64>| number(share.map(|share| 100.0 * share));
-    let headline = metrics.headline();
-    let mut fields = vec![
-        metrics.tasks.len().to_string(),
-        percent(Some(headline.accuracy)),
-        percent(Some(headline.forgetting)),
-        percent(Some(headline.forgetting_paper)),
-        metrics.modules().to_string(),
-    ];
-    let ways = [
-        metrics.summary(|ways| Some(ways.task_given)),
-        metrics.summary(|ways| ways.task_batches),
-        metrics.summary(|ways| ways.mixed),
-        metrics.summary(|ways| ways.single),
-    ];
-    for way in ways {
-        fields.push(percent(way.map(|summary| summary.accuracy)));
-        fields.push(percent(way.map(|summary| summary.forgetting)));
-    }
-    let first = metrics.tasks.first();
-    fields.push(percent(first.map(|task| task.after.headline(metrics.agnostic))));
-    fields.push(percent(first.map(|task| task.end.headline(metrics.agnostic))));
-    fields.push(percent(metrics.tasks.last().map(|task| task.end.headline(metrics.agnostic))));
-    fields.push(percent(own_head(metrics, |task| task.own_head.task_batches)));
-    fields.push(percent(own_head(metrics, |task| task.own_head.single)));
-    let known = |count: u64| if count == 0 { String::new() } else { count.to_string() };
-    fields.extend([known(metrics.parameters as u64), known(metrics.multiply_adds)]);
-    let cost = run.cost;
-    fields.push(number(cost.map(|cost| cost.learning_seconds)));
-    fields.push(number(cost.and_then(|cost| cost.learning_cpu_seconds)));
-    fields.push(number(cost.map(|cost| cost.testing_seconds)));
-    fields.push(number(cost.map(|cost| cost.peak_mib)));
-    fields
 }
