@@ -5,18 +5,18 @@
 //! task. Three ways to sum over tasks: an anchor θ* for each (the textbook's), one anchor for all (what the authors ran),
 //! and the running mean of online EWC.
 
-use burn::tensor::activation::{log_softmax, relu, softmax};
-use burn::tensor::module::{conv2d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+mod fisher;
+
 use burn::tensor::{Device, Tensor};
 use lmc::checkpoint::State;
 use lmc::network::NetworkConfig;
-use lmc::tensors::{Plain, Role, Visitor, Walk, plain, train, values};
+use lmc::tensors::{Plain, Role, Visitor, Walk, plain};
 use lmc::{Error, Learned, Material, Result};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::fisher::fisher;
 use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::Monolith;
 use crate::registry::{MethodConfig, Width};
@@ -123,7 +123,7 @@ struct Memory {
 impl Ewc {
     /// Adds what the task that was just learned holds on to.
     fn remember(&mut self, material: Material<'_>) -> Result<()> {
-        let new = self.fisher(material)?;
+        let new = fisher(&self.network, material.train, self.config.fisher_images)?;
         let anchor = self.network.trunk.clone();
         self.tasks += 1;
         if self.config.anchors == Anchors::PerTask {
@@ -142,41 +142,6 @@ impl Ewc {
         self.memories.push(Memory { fisher, anchor });
         Ok(())
     }
-
-    /// The diagonal of the Fisher information of the trunk: for each image the squared gradients of the log-probability of
-    /// every class, weighted by the probability.
-    fn fisher(&self, material: Material<'_>) -> Result<Trunk> {
-        let normalisation = self.config.training.normalisation(material.train);
-        let set = material.train.thinned(self.config.fisher_images.max(1));
-        let mut config = self.config.training.stored(normalisation.as_ref());
-        config.size = 1;
-        let mut trunk = self.network.trunk.clone();
-        train(&mut trunk);
-        let head = self.network.head()?;
-        let mut sums: Vec<Vec<f64>> =
-            plain(&trunk).iter().map(|plain| vec![0.0; plain.values.len()]).collect();
-        for batch in config.init(&set)? {
-            let input = self.network.images(&batch);
-            let probabilities = values(&softmax(head.logits(evaluated(&trunk, input.clone())).detach(), 1));
-            for (class, &probability) in probabilities.iter().enumerate() {
-                // A graph can be walked back once.
-                let logarithms = log_softmax(head.logits(evaluated(&trunk, input.clone())), 1); // [1, class]
-                let mut gradients = logarithms.slice([0..1, class..class + 1]).reshape([1]).backward();
-                trunk.walk(
-                    "",
-                    &mut Squares { gradients: &mut gradients, sums: &mut sums, probability, at: 0 },
-                );
-            }
-        }
-        let count = set.len().max(1) as f64;
-        let mut fisher = plain(&trunk);
-        for (plain, sums) in fisher.iter_mut().zip(sums) {
-            plain.values = sums.into_iter().map(|sum| (sum / count) as f32).collect();
-        }
-        let mut filled = self.network.trunk.clone();
-        fill_from(&mut filled, fisher)?;
-        Ok(filled)
-    }
 }
 
 /// Two trunks, number by number.
@@ -188,45 +153,6 @@ fn combined(a: &Trunk, b: &Trunk, with: impl Fn(f32, f32) -> f32) -> Result<Trun
     let mut trunk = a.clone();
     fill_from(&mut trunk, numbers)?;
     Ok(trunk)
-}
-
-/// Adds squared gradients.
-struct Squares<'a> {
-    gradients: &'a mut burn::tensor::Gradients,
-    sums: &'a mut [Vec<f64>],
-    probability: f32,
-    at: usize,
-}
-
-impl Visitor for Squares<'_> {
-    fn visit<const D: usize>(&mut self, _: &str, role: Role, tensor: &mut Tensor<D>) {
-        let at = self.at;
-        self.at += 1;
-        if role == Role::Buffer {
-            return;
-        }
-        let Some(gradient) = tensor.grad_remove(self.gradients) else { return };
-        let probability = f64::from(self.probability);
-        for (sum, value) in self.sums[at].iter_mut().zip(values(&gradient)) {
-            *sum += probability * f64::from(value) * f64::from(value);
-        }
-    }
-}
-
-/// The features of images in evaluation mode, with gradients for the trunk's parameters.
-fn evaluated(trunk: &Trunk, images: Tensor<4>) -> Tensor<2> {
-    let mut x = images;
-    for functional in &trunk.0 {
-        let parameters = &functional.parameters;
-        let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
-        let convolved = conv2d(x, parameters.weight.clone(), Some(parameters.bias.clone()), options);
-        let along = |vector: Tensor<1>| vector.reshape([1, -1, 1, 1]);
-        let deviation = (functional.running.variance.clone() + 1e-5).sqrt();
-        let scale = along(parameters.gamma.clone() / deviation);
-        let centred = convolved - along(functional.running.mean.clone());
-        x = max_pool2d(relu(centred * scale + along(parameters.beta.clone())), MaxPoolOptions::new([2, 2]));
-    }
-    x.flatten(1, 3)
 }
 
 /// Sums `F (θ - θ*)²`.
@@ -351,7 +277,6 @@ impl Method for Ewc {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::Distribution;
     use lmc_streams::{Catalog, DataDirs, OwnTask};
 
     use super::*;
@@ -360,24 +285,6 @@ mod tests {
         let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
         let config = EwcConfig { width: Width::Network, anchors, fisher_images: 4, ..EwcConfig::default() };
         config.init(&network, 1, &Device::flex())
-    }
-
-    /// Gradients need a second way through the trunk; it must be the same way.
-    #[test]
-    fn the_trunk_with_gradients_is_the_trunk_that_answers() -> Result<()> {
-        let mut ewc = small(Anchors::PerTask)?;
-        let random = |shape: [usize; 4]| Tensor::<4>::random(shape, Distribution::Default, &Device::flex());
-        for _ in 0..3 {
-            ewc.network.trunk.train(Tensor::from_inner(random([8, 3, 32, 32])))?;
-        }
-        let images = random([4, 3, 32, 32]);
-        let wanted = values(&ewc.network.trunk.frozen()?.features(images.clone())?);
-        let found = values(&evaluated(&ewc.network.trunk, Tensor::from_inner(images)));
-        assert_eq!(found.len(), wanted.len());
-        for (found, wanted) in found.iter().zip(&wanted) {
-            assert!((found - wanted).abs() < 1e-4, "{found} instead of {wanted}");
-        }
-        Ok(())
     }
 
     /// The same task twice: two memories, the sum, the mean.
@@ -393,7 +300,7 @@ mod tests {
         {
             let mut ewc = small(anchors)?;
             ewc.network.begin(material)?;
-            let once = plain(&ewc.fisher(material)?);
+            let once = plain(&fisher(&ewc.network, material.train, 4)?);
             ewc.remember(material)?;
             ewc.remember(material)?;
             assert_eq!(ewc.memories.len(), memories, "{anchors:?}");

@@ -3,7 +3,10 @@
 //! adds one covariance for all classes. Each image is seen once. A task with the same list of classes as an earlier one
 //! adds to those classes.
 
-use burn::tensor::{Device, Tensor};
+mod linear;
+mod moments;
+
+use burn::tensor::Device;
 use lmc::checkpoint::State;
 use lmc::events::Event;
 use lmc::network::NetworkConfig;
@@ -14,11 +17,12 @@ use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method};
+use self::linear::{Linear, solve};
+use self::moments::Moments;
+use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::{Monolith, nothing_open};
 use crate::registry::MethodConfig;
 use crate::training::{TrainingConfig, parse};
-use crate::trunk::FrozenTrunk;
 
 /// How classes are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,34 +142,6 @@ impl Features {
         self.covariance = moments.covariance.into_iter().map(|value| value as f32).collect();
         self.counts = moments.counts;
         Ok(())
-    }
-}
-
-/// Means and covariance while images come in, in 64 bits.
-struct Moments {
-    length: usize,
-    means: Vec<f64>,
-    counts: Vec<u64>,
-    /// Empty if it is not asked for.
-    covariance: Vec<f64>,
-}
-
-impl Moments {
-    /// Adds the features of an image of a class. With t images before it and the mean μ of its class before it, 0 for the
-    /// first: `Σ ← (t Σ + t / (t + 1) (x - μ)(x - μ)ᵀ) / (t + 1)`.
-    fn add(&mut self, class: usize, row: &[f32]) {
-        let seen = self.counts.iter().sum::<u64>() as f64;
-        let mean = &mut self.means[class * self.length..(class + 1) * self.length];
-        let apart: Vec<f64> = row.iter().zip(&*mean).map(|(x, mean)| f64::from(*x) - mean).collect();
-        for (line, a) in self.covariance.chunks_mut(self.length.max(1)).zip(&apart) {
-            let scaled = a * seen / (seen + 1.0);
-            for (entry, b) in line.iter_mut().zip(&apart) {
-                *entry = (seen * *entry + scaled * b) / (seen + 1.0);
-            }
-        }
-        self.counts[class] += 1;
-        let share = 1.0 / self.counts[class] as f64;
-        mean.iter_mut().zip(&apart).for_each(|(mean, apart)| *mean += apart * share);
     }
 }
 
@@ -302,118 +278,5 @@ impl Method for Features {
             return Err(Error::setting("checkpoint", "its class means are not whole", "start the run anew"));
         }
         Ok(())
-    }
-}
-
-/// `Λ μ` for each mean, where Λ is the inverse of `(1 - shrinkage) Σ + shrinkage I`, by Cholesky's factors.
-fn solve(covariance: &[f32], length: usize, shrinkage: f64, means: &[f64]) -> Result<Vec<Vec<f64>>> {
-    let mut factor = vec![0.0_f64; length * length];
-    for row in 0..length {
-        for column in 0..=row {
-            let mut entry = (1.0 - shrinkage) * f64::from(covariance[row * length + column]);
-            if row == column {
-                entry += shrinkage;
-            }
-            let (above, left) = (&factor[column * length..][..column], &factor[row * length..][..column]);
-            let rest = entry - above.iter().zip(left).map(|(a, b)| a * b).sum::<f64>();
-            factor[row * length + column] = if row == column {
-                if rest <= 0.0 {
-                    let problem = "the covariance of the features is not positive";
-                    return Err(Error::setting("slda", problem, "use a larger shrinkage"));
-                }
-                rest.sqrt()
-            } else {
-                rest / factor[column * length + column]
-            };
-        }
-    }
-    let solved = means.chunks(length.max(1)).map(|mean| {
-        let mut x = mean.to_vec();
-        for row in 0..length {
-            let known: f64 = factor[row * length..][..row].iter().zip(&x).map(|(a, b)| a * b).sum();
-            x[row] = (x[row] - known) / factor[row * length + row];
-        }
-        for row in (0..length).rev() {
-            let known: f64 = (row + 1..length).map(|below| factor[below * length + row] * x[below]).sum();
-            x[row] = (x[row] - known) / factor[row * length + row];
-        }
-        x
-    });
-    Ok(solved.collect())
-}
-
-/// A linear rule over the classes of all tasks.
-struct Linear {
-    trunk: FrozenTrunk,
-    rows: Vec<Vec<f64>>,
-    biases: Vec<f64>,
-    /// Classes that were seen at all.
-    seen: Vec<bool>,
-    /// Classes of each list.
-    ranges: Vec<std::ops::Range<usize>>,
-    list_of: Vec<usize>,
-}
-
-impl Linear {
-    fn nearest(&self, features: &[f32], among: &mut dyn Iterator<Item = usize>) -> Answer {
-        let score = |class: usize| {
-            let products = self.rows[class].iter().zip(features).map(|(a, b)| a * f64::from(*b));
-            products.sum::<f64>() + self.biases[class]
-        };
-        let scored = among.filter(|&class| self.seen[class]).map(|class| (class, score(class)));
-        let best = scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        let Some((class, _)) = best else { return Answer::default() };
-        let list = self.ranges.iter().position(|range| range.contains(&class)).unwrap_or(0);
-        let task = self.list_of.iter().position(|&other| other == list).unwrap_or(0);
-        Answer { task, label: (class - self.ranges[list].start) as u32, weights: Vec::new() }
-    }
-}
-
-impl Answers for Linear {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let features = self.trunk.features(images.clone())?;
-        let length = features.dims()[1];
-        let features = values(&features);
-        let answer = |hint: &Hint| -> Vec<Answer> {
-            let rows = features.chunks(length.max(1));
-            match hint {
-                Hint::Task(task) => {
-                    let list = self.list_of.get(*task).copied().unwrap_or(0);
-                    let own =
-                        |row| Answer { task: *task, ..self.nearest(row, &mut self.ranges[list].clone()) };
-                    rows.map(own).collect()
-                }
-                _ => rows.map(|row| self.nearest(row, &mut (0..self.rows.len()))).collect(),
-            }
-        };
-        Ok(hints.iter().map(answer).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn means_and_covariance_by_hand() {
-        let mut moments =
-            Moments { length: 2, means: vec![0.0; 4], counts: vec![0; 2], covariance: vec![0.0; 4] };
-        // t = 0: nothing. t = 1: (0 + 1/2 · 2²) / 2 = 1. t = 2: (2 · 1) / 3 and (2/3 · 2²) / 3.
-        for (class, row) in [(0, [1.0, 0.0]), (0, [3.0, 0.0]), (1, [0.0, 2.0])] {
-            moments.add(class, &row);
-        }
-        assert_eq!((moments.means, moments.counts), (vec![2.0, 0.0, 0.0, 2.0], vec![2, 1]));
-        for (found, wanted) in moments.covariance.iter().zip([2.0 / 3.0, 0.0, 0.0, 8.0 / 9.0]) {
-            assert!((found - wanted).abs() < 1e-12, "{:?}", moments.covariance);
-        }
-    }
-
-    /// A covariance of 2 and 0.5 without correlation: means are divided by it.
-    #[test]
-    fn solving_by_hand() {
-        let rows = solve(&[2.0, 0.0, 0.0, 0.5], 2, 1e-9, &[1.0, 1.0, 4.0, -1.0]).unwrap();
-        for (found, wanted) in rows.concat().iter().zip([0.5, 2.0, 2.0, -2.0]) {
-            assert!((found - wanted).abs() < 1e-6, "{rows:?}");
-        }
     }
 }

@@ -4,17 +4,19 @@
 //! Every step shows, beside the batch, images of every old task. ER has a head per task; ER(A,S) a single one over the
 //! classes of all tasks, in which a task with the same list of classes as an earlier one has the same outputs.
 
+mod buffer;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use lmc::checkpoint::State;
 use lmc::network::NetworkConfig;
-use lmc::tensors::Plain;
 use lmc::{Error, Learned, Material, Result};
-use lmc_streams::{Batch, Normalisation, Random, Seed};
+use lmc_streams::{Batch, Normalisation, Random, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::buffer::{Buffer, Stored};
 use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::{Monolith, all_logits, offset};
+use crate::monolith::{Monolith, Objective, all_logits, offset};
 use crate::registry::MethodConfig;
 use crate::training::{TrainingConfig, cross_entropy, parse};
 
@@ -89,67 +91,47 @@ pub struct Replay {
     scales: Vec<Option<Normalisation>>,
 }
 
-/// Images of all tasks, as many of each as there is room for.
-#[derive(Clone, Debug)]
-pub struct Buffer {
-    /// The most that it holds.
-    pub capacity: usize,
-    /// What it holds.
-    pub stored: Vec<Stored>,
-}
-
-/// An image that is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// Its task.
-    pub task: usize,
-    /// Its label among the task's.
-    pub label: u32,
-    /// Its pixels.
-    pub bytes: Vec<u8>,
-}
-
-impl Buffer {
-    /// Keeps an image; if the buffer is full, one of the task that has most makes room. `seen` images of its task came so
-    /// far, this one included: if its own task has most, each of them stays with the same probability.
-    pub fn keep(&mut self, image: Stored, seen: usize, random: &mut Random) {
-        if self.stored.len() < self.capacity {
-            self.stored.push(image);
-            return;
-        }
-        let counts = self.counts();
-        // Of equals its own task: else it would grow past them.
-        let most = (0..counts.len()).rev().max_by_key(|&task| (counts[task], task == image.task));
-        let most = most.unwrap_or(0);
-        let places = self.of_task(most);
-        let among = if most == image.task { seen } else { places.len() };
-        if let Some(&place) = places.get(random.below(among)) {
-            self.stored[place] = image;
-        }
-    }
-
-    /// Images by task.
-    pub fn counts(&self) -> Vec<usize> {
-        let tasks = self.stored.iter().map(|image| image.task + 1).max().unwrap_or(0);
-        let mut counts = vec![0; tasks];
-        self.stored.iter().for_each(|image| counts[image.task] += 1);
-        counts
-    }
-
-    /// Places of a task's images.
-    fn of_task(&self, task: usize) -> Vec<usize> {
-        (0..self.stored.len()).filter(|&at| self.stored[at].task == task).collect()
-    }
-}
-
 impl Replay {
-    /// Images of old tasks, as many of each as make about a batch: the images normalised, tasks, labels.
-    fn replayed(
+    /// Keeps images of a task.
+    fn fill(&mut self, train: &TaskSet, task: usize, random: &mut Random) {
+        for position in 0..train.len() {
+            let mut bytes = vec![0; train.shape().bytes()];
+            train.write(position, &mut bytes);
+            let image = Stored { task, label: train.label(position), bytes };
+            self.buffer.keep(image, position + 1, random);
+        }
+    }
+
+    /// Features of the batch and, behind them, of the old images: through the batch norms together, or as released.
+    fn features(
         &self,
-        places: &[Vec<usize>],
+        network: &mut Monolith,
         batch: &Batch,
-        random: &mut Random,
-    ) -> (Vec<f32>, Vec<(usize, u32)>) {
+        pixels: Vec<f32>,
+        old: &[Old],
+    ) -> Result<Tensor<2>> {
+        let (count, [_, channels, height, width]) = (batch.labels.len(), batch.shape);
+        let all = [batch.images.clone(), pixels].concat();
+        let shape = [count + old.len(), channels, height, width];
+        let images: Tensor<4> = Tensor::from_data(TensorData::new(all, shape), &network.device);
+        let spans: Vec<usize> = match (self.config.released, self.config.single_head) {
+            (false, _) => vec![count + old.len()],
+            (true, true) => vec![count, old.len()],
+            (true, false) => {
+                let tasks = old.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+                std::iter::once(count).chain(tasks).collect()
+            }
+        };
+        let (mut at, mut parts) = (0, Vec::new());
+        for span in spans.into_iter().filter(|&span| span > 0) {
+            parts.push(network.trunk.train(images.clone().narrow(0, at, span))?);
+            at += span;
+        }
+        Ok(Tensor::cat(parts, 0))
+    }
+
+    /// Images of old tasks, as many of each as make about a batch: the images normalised, tasks, labels.
+    fn replayed(&self, places: &[Vec<usize>], batch: &Batch, random: &mut Random) -> (Vec<f32>, Vec<Old>) {
         let tasks = places.len().max(1);
         let each = self.config.training.batch.div_ceil(tasks);
         let [_, channels, height, width] = batch.shape;
@@ -173,6 +155,42 @@ impl Replay {
     }
 }
 
+/// An old image that is shown again: its task and its label among the task's.
+type Old = (usize, u32);
+
+/// The objective of ER: the mean over tasks of the cross-entropy with the head of each.
+fn head_per_task(network: &Monolith, batch: &Batch, old: &[Old], features: &Tensor<2>) -> Objective {
+    let count = batch.labels.len();
+    let head_of = |task: usize| &network.heads[network.head_of[task]];
+    let logits = head_of(network.head_of.len() - 1).logits(features.clone().narrow(0, 0, count));
+    let mut loss = cross_entropy(logits.clone(), &batch.labels);
+    let (mut at, mut tasks) = (count, 1.0);
+    for group in old.chunk_by(|a, b| a.0 == b.0) {
+        let labels: Vec<u32> = group.iter().map(|(_, label)| *label).collect();
+        let part = features.clone().narrow(0, at, labels.len());
+        loss = loss + cross_entropy(head_of(group[0].0).logits(part), &labels);
+        at += labels.len();
+        tasks += 1.0;
+    }
+    (loss.div_scalar(tasks), logits)
+}
+
+/// The objective of ER(A,S): cross-entropy over the outputs of all heads, of the batch and of what is shown again.
+fn single_head(network: &Monolith, batch: &Batch, old: &[Old], features: &Tensor<2>) -> Objective {
+    let (count, head) = (batch.labels.len(), network.head_of[network.head_of.len() - 1]);
+    let logits = all_logits(&network.heads, features);
+    let start = offset(&network.heads, head);
+    let own: Vec<u32> = batch.labels.iter().map(|label| label + start).collect();
+    let mut loss = cross_entropy(logits.clone().narrow(0, 0, count), &own);
+    if !old.is_empty() {
+        let global = |(task, label): &Old| offset(&network.heads, network.head_of[*task]) + label;
+        let labels: Vec<u32> = old.iter().map(global).collect();
+        loss = loss + cross_entropy(logits.clone().narrow(0, count, old.len()), &labels);
+    }
+    let classes = network.heads[head].classes();
+    (loss, logits.narrow(0, 0, count).narrow(1, start as usize, classes))
+}
+
 impl Method for Replay {
     fn begin(&mut self, material: Material<'_>) -> Result<()> {
         let known = self.classes.iter().position(|classes| classes == material.classes);
@@ -191,65 +209,19 @@ impl Method for Replay {
         let Some((epoch, _)) = self.network.progress() else { return Err(crate::monolith::nothing_open()) };
         let task = self.network.head_of.len() - 1;
         let seed = self.network.seed.named("replayed").numbered(task as u64).numbered(epoch as u64);
-        let mut random = seed.random();
         if epoch == 0 {
-            let mut keep = seed.named("kept").random();
-            for position in 0..material.train.len() {
-                let mut bytes = vec![0; material.train.shape().bytes()];
-                material.train.write(position, &mut bytes);
-                let image = Stored { task, label: material.train.label(position), bytes };
-                self.buffer.keep(image, position + 1, &mut keep);
-            }
+            self.fill(material.train, task, &mut seed.named("kept").random());
         }
+        let mut random = seed.random();
         let places: Vec<Vec<usize>> = (0..task).map(|task| self.buffer.of_task(task)).collect();
         let mut network = self.network.clone();
-        let (single, released) = (self.config.single_head, self.config.released);
         let more = network.epoch(material, listen, &mut |network, batch| {
             let (pixels, old) = self.replayed(&places, batch, &mut random);
-            let (count, [_, channels, height, width]) = (batch.labels.len(), batch.shape);
-            let all = [batch.images.clone(), pixels].concat();
-            let shape = [count + old.len(), channels, height, width];
-            let images: Tensor<4> = Tensor::from_data(TensorData::new(all, shape), &network.device);
-            let by_task = old.chunk_by(|a, b| a.0 == b.0);
-            let (mut at, mut parts) = (0, Vec::new());
-            let spans: Vec<usize> = match (released, single) {
-                (false, _) => vec![count + old.len()],
-                (true, true) => vec![count, old.len()],
-                (true, false) => std::iter::once(count).chain(by_task.clone().map(<[_]>::len)).collect(),
-            };
-            for span in spans.into_iter().filter(|&span| span > 0) {
-                parts.push(network.trunk.train(images.clone().narrow(0, at, span))?);
-                at += span;
+            let features = self.features(network, batch, pixels, &old)?;
+            match self.config.single_head {
+                true => Ok(single_head(network, batch, &old, &features)),
+                false => Ok(head_per_task(network, batch, &old, &features)),
             }
-            let features = Tensor::cat(parts, 0);
-            let head = network.head_of[task];
-            if single {
-                let logits = all_logits(&network.heads, &features);
-                let start = offset(&network.heads, head);
-                let own: Vec<u32> = batch.labels.iter().map(|label| label + start).collect();
-                let now = logits.clone().narrow(0, 0, count);
-                let mut loss = cross_entropy(now, &own);
-                if !old.is_empty() {
-                    let global =
-                        |(task, label): &(usize, u32)| offset(&network.heads, network.head_of[*task]) + label;
-                    let labels: Vec<u32> = old.iter().map(global).collect();
-                    loss = loss + cross_entropy(logits.clone().narrow(0, count, old.len()), &labels);
-                }
-                let classes = network.heads[head].classes();
-                return Ok((loss, logits.narrow(0, 0, count).narrow(1, start as usize, classes)));
-            }
-            let logits = network.heads[head].logits(features.clone().narrow(0, 0, count));
-            let mut loss = cross_entropy(logits.clone(), &batch.labels);
-            let (mut at, mut tasks) = (count, 1.0);
-            for group in by_task {
-                let head = &network.heads[network.head_of[group[0].0]];
-                let labels: Vec<u32> = group.iter().map(|(_, label)| *label).collect();
-                let part = features.clone().narrow(0, at, labels.len());
-                loss = loss + cross_entropy(head.logits(part), &labels);
-                at += labels.len();
-                tasks += 1.0;
-            }
-            Ok((loss.div_scalar(tasks), logits))
         })?;
         self.network = network;
         Ok(more)
@@ -285,16 +257,6 @@ impl Method for Replay {
     }
 
     fn state(&self) -> Result<State> {
-        // Three bytes fit into a float without loss.
-        let length = self.buffer.stored.first().map_or(0, |image| image.bytes.len());
-        let packed = length.div_ceil(3);
-        let pack = |bytes: &[u8]| {
-            bytes.iter().enumerate().map(|(at, &byte)| u32::from(byte) << (8 * at)).sum::<u32>() as f32
-        };
-        let values: Vec<f32> =
-            self.buffer.stored.iter().flat_map(|image| image.bytes.chunks(3).map(pack)).collect();
-        let shape = vec![self.buffer.stored.len(), packed];
-        let buffer = Plain { name: "buffer".into(), shape, values };
         let scales: Vec<Option<(Vec<f32>, Vec<f32>)>> = self
             .scales
             .iter()
@@ -302,8 +264,8 @@ impl Method for Replay {
             .collect();
         let labels: Vec<(usize, u32)> =
             self.buffer.stored.iter().map(|image| (image.task, image.label)).collect();
-        let more = json!({ "classes": self.classes, "scales": scales, "labels": labels, "length": length });
-        Ok(self.network.state(&more, vec![buffer]))
+        let more = json!({ "classes": self.classes, "scales": scales, "labels": labels, "length": self.buffer.image_bytes() });
+        Ok(self.network.state(&more, vec![self.buffer.pack()]))
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
@@ -316,76 +278,18 @@ impl Method for Replay {
         };
         self.scales = scales.into_iter().map(scale).collect();
         let labels: Vec<(usize, u32)> = parse(&more["labels"])?;
-        let length: usize = parse(&more["length"])?;
         let buffer = state.tensors.iter().find(|plain| plain.name == "buffer");
-        let packed = length.div_ceil(3);
         let values = buffer.map(|plain| plain.values.as_slice()).unwrap_or_default();
-        if values.len() != packed * labels.len() {
-            return Err(Error::setting("checkpoint", "its buffer is not whole", "start the run anew"));
-        }
-        let unpack = |value: &f32| {
-            let bits = *value as u32;
-            [bits as u8, (bits >> 8) as u8, (bits >> 16) as u8]
-        };
-        self.buffer.stored = values
-            .chunks(packed.max(1))
-            .zip(labels)
-            .map(|(values, (task, label))| {
-                let mut bytes: Vec<u8> = values.iter().flat_map(unpack).collect();
-                bytes.truncate(length);
-                Stored { task, label, bytes }
-            })
-            .collect();
-        Ok(())
+        self.buffer.unpack(values, labels, parse(&more["length"])?)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
     fn memory_by_hand() {
         assert_eq!([memory_of_lmc(6, 10), memory_of_lmc(5, 10)], [5571, 4642]);
-    }
-
-    proptest! {
-        /// Full when it can be, never too full, and no task gives way to one that has more.
-        #[test]
-        fn the_buffer_is_balanced(capacity in 1_usize..40, tasks in vec(0_usize..60, 1..7), seed in 0_u64..99) {
-            let mut buffer = Buffer { capacity, stored: Vec::new() };
-            let mut random = Seed::root(seed).random();
-            for (task, &images) in tasks.iter().enumerate() {
-                for image in 0..images {
-                    buffer.keep(Stored { task, label: 0, bytes: Vec::new() }, image + 1, &mut random);
-                    prop_assert!(buffer.stored.len() <= capacity);
-                }
-            }
-            prop_assert_eq!(buffer.stored.len(), capacity.min(tasks.iter().sum()));
-            let mut counts = buffer.counts();
-            counts.resize(tasks.len(), 0);
-            let most = counts.iter().copied().max().unwrap_or(0);
-            for (count, &shown) in counts.into_iter().zip(&tasks) {
-                prop_assert!(count >= shown.min(most.saturating_sub(1)), "{} of {}: {}", count, shown, most);
-            }
-        }
-    }
-
-    /// Sets come class by class; the first class must not be gone at the end.
-    #[test]
-    fn early_images_stay_as_often_as_late_ones() {
-        let mut buffer = Buffer { capacity: 100, stored: Vec::new() };
-        let mut random = Seed::root(1).random();
-        for image in 0..1000_u32 {
-            let stored = Stored { task: 0, label: image / 200, bytes: Vec::new() };
-            buffer.keep(stored, image as usize + 1, &mut random);
-        }
-        for label in 0..5 {
-            let count = buffer.stored.iter().filter(|image| image.label == label).count();
-            assert!((10..=30).contains(&count), "{count} of class {label}, not about 20");
-        }
     }
 }
