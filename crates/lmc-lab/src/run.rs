@@ -285,8 +285,10 @@ impl Tests<'_> {
         for (number, result) in metrics.tasks.iter_mut().enumerate() {
             testing(&result.task);
             let told = self.one(&test, number, agnostic)?;
+            // Where tasks share outputs, those of the first of them are its own.
+            let outputs = method.outputs_of(number);
             let share = |told: Option<&Told>| {
-                let own = told.and_then(|told| told.heads.get(number).map(|&own| (own, told.images)));
+                let own = told.and_then(|told| told.heads.get(outputs).map(|&own| (own, told.images)));
                 own.map_or(0.0, |(own, images)| own as f64 / images.max(1) as f64)
             };
             result.end = ways(&told, mixed.get(number));

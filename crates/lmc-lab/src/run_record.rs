@@ -56,6 +56,9 @@ pub struct Records {
     pub failed: Vec<Incomplete>,
     /// With a file that cannot be read.
     pub damaged: Vec<Incomplete>,
+    /// Finished runs of methods that need no task, as those of the method that learns the same and is told it, where
+    /// that has no run of its own: LMC(¬A) from LMC(A).
+    pub told: Vec<Record>,
 }
 
 impl Records {
@@ -87,7 +90,24 @@ impl Records {
             )
             .into());
         }
+        records.told = records.finished.iter().flat_map(|run| records.told_of(run)).collect();
         Ok(records)
+    }
+
+    /// A run as those of the methods that learn the same and are told the task, if they have no run of their own.
+    fn told_of(&self, run: &Record) -> Vec<Record> {
+        let incomplete = self.incomplete().filter_map(|(_, run)| run.experiment.as_ref());
+        let known: Vec<&Experiment> =
+            self.finished.iter().map(|run| &run.experiment).chain(incomplete).collect();
+        let methods = lmc_methods::methods().into_iter();
+        let told = methods.filter(|entry| entry.learns_as == Some(run.experiment.method.as_str()));
+        told.map(|entry| Record {
+            experiment: Experiment { method: entry.name.into(), ..run.experiment.clone() },
+            metrics: run.metrics.told(entry.name),
+            ..run.clone()
+        })
+        .filter(|told| !known.contains(&&told.experiment))
+        .collect()
     }
 
     /// How many runs there are, whatever became of them.
@@ -237,6 +257,28 @@ mod tests {
         assert!(damaged[1].contains("cut") && damaged[1].contains("metrics.json"), "{damaged:?}");
         assert!(damaged[2].contains("foreign") && damaged[2].contains("config.toml"), "{damaged:?}");
         assert_eq!(records.len(), 6);
+    }
+
+    #[test]
+    fn one_training_two_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = run(folder.path(), "agnostic");
+        let records = Records::find(&[directory]).unwrap();
+        assert_eq!((records.len(), records.told.len()), (1, 1));
+        let (run, told) = (&records.finished[0], &records.told[0]);
+        assert_eq!((told.experiment.method.as_str(), told.metrics.agnostic), ("lmc_not_a", false));
+        assert_eq!(told.metrics.matrix, run.metrics.matrix_given);
+        for (told, task) in told.metrics.tasks.iter().zip(&run.metrics.tasks) {
+            assert_eq!((told.end.task_given, told.end.single), (task.end.task_given, None));
+            assert_eq!((told.after.task_given, told.after.task_batches), (task.after.task_given, None));
+        }
+        // A run of its own is better.
+        let own = Experiment { method: "lmc_not_a".into(), ..run.experiment.clone() };
+        let beside = folder.path().join("told");
+        fs::create_dir(&beside).unwrap();
+        fs::write(beside.join("config.toml"), toml::to_string(&own).unwrap()).unwrap();
+        let records = Records::find(&[folder.path().to_owned()]).unwrap();
+        assert_eq!((records.finished.len(), records.unfinished.len(), records.told.len()), (1, 1, 0));
     }
 
     #[test]

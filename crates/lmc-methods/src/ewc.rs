@@ -314,4 +314,32 @@ mod tests {
         }
         Ok(())
     }
+
+    /// The value and the slope of `F (θ - θ*)²`, summed over two memories.
+    #[test]
+    fn the_penalty_by_hand() -> Result<()> {
+        let mut network = small(Anchors::PerTask)?.network;
+        lmc::tensors::train(&mut network.trunk);
+        // Where F is 2 and all weights have moved by 0.5, and where F is 3 and they have moved by -1.
+        let memory: Vec<_> = [(2.0, 0.5), (3.0, -1.0)]
+            .into_iter()
+            .map(|(fisher, moved): (f32, f32)| {
+                let now = vectors(&network.trunk);
+                let fishers = now.iter().map(|weights| weights.clone() * 0.0 + fisher).collect::<Vec<_>>();
+                (fishers, now.into_iter().map(|weights| weights - moved).collect::<Vec<_>>())
+            })
+            .collect();
+        let mut penalty = Penalty { memory: &memory, at: 0, total: None };
+        network.trunk.walk("", &mut penalty);
+        let total = penalty.total.unwrap();
+        let count = lmc::tensors::parameter_count(&network.trunk) as f64;
+        let value = f64::from(lmc::tensors::values(&total)[0]);
+        assert!((value / (count * (2.0 * 0.25 + 3.0)) - 1.0).abs() < 1e-4, "{value} for {count}");
+        let gradients = total.backward();
+        let slope = network.trunk.0[1].parameters.weight.grad(&gradients).unwrap();
+        for slope in lmc::tensors::values(&slope) {
+            assert!((slope - (2.0 * 2.0 * 0.5 - 2.0 * 3.0)).abs() < 1e-3, "{slope}");
+        }
+        Ok(())
+    }
 }

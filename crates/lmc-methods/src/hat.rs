@@ -60,8 +60,8 @@ pub struct HatConfig {
 impl Default for HatConfig {
     fn default() -> Self {
         Self {
-            // Released: images are not normalised, whatever the option says.
-            training: TrainingConfig { learning_rate: 0.1, normalise: false, ..TrainingConfig::default() },
+            // Paper: images are normalised. Released: they are not, whatever the option says.
+            training: TrainingConfig { learning_rate: 0.1, ..TrainingConfig::default() },
             width: Width::Modules(24),
             regulariser: 1.0,
             largest_scale: 100.0,

@@ -74,6 +74,8 @@ pub struct Entry {
     pub title: &'static str,
     /// Whether it is asked without the task.
     pub agnostic: bool,
+    /// The method that learns the same, bit for bit, and is asked without the task: who has a run of that needs none of this.
+    pub learns_as: Option<&'static str>,
     resolve: Resolve,
     init: Init,
 }
@@ -88,12 +90,18 @@ fn told<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
     Entry { agnostic: false, ..agnostic::<C>(name, title) }
 }
 
-/// One that is not.
+/// One that is told the task and learns as another does that is not.
+fn told_of<C: MethodConfig>(other: &'static str, name: &'static str, title: &'static str) -> Entry {
+    Entry { learns_as: Some(other), ..told::<C>(name, title) }
+}
+
+/// One that is not told the task.
 fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
     Entry {
         name,
         title,
         agnostic: true,
+        learns_as: None,
         resolve: |name, stream, changes| {
             let mut table = Table::try_from(C::preset(name, stream).map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())?;
@@ -139,11 +147,11 @@ pub fn methods() -> Vec<Entry> {
         told::<ReplayConfig>("er", "ER"),
         agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
         told::<HatConfig>("hat", "HAT"),
-        told::<MntdpConfig>("mntdp", "MNTDP"),
+        told_of::<MntdpConfig>("mntdp_a", "mntdp", "MNTDP"),
         agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
         told::<SoftGatingConfig>("sg_f", "SG-F"),
         told::<SoftGatingConfig>("sg_f_a", "SG-F(A)"),
-        told::<LearnerConfig>("lmc_not_a", "LMC(¬A)"),
+        told_of::<LearnerConfig>("lmc_a", "lmc_not_a", "LMC(¬A)"),
         agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
         agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
         told::<LwfConfig>("lwf", "LwF"),
@@ -206,7 +214,7 @@ mod tests {
             ("er", "s_minus", "capacity = 5571\nsingle_head = false\n[training]\nweight_decay = 1e-4"),
             ("er_a_s", "s_pl", "capacity = 4642\nsingle_head = true\n[training]\nweight_decay = 1e-3"),
             ("hat", "s_minus", "regulariser = 1.0\nlargest_scale = 100.0\nnorm_per_task = true"),
-            ("hat", "s_out", "[training]\nlearning_rate = 0.1\nweight_decay = 1e-3\nnormalise = false"),
+            ("hat", "s_out", "[training]\nlearning_rate = 0.1\nweight_decay = 1e-3\nnormalise = true"),
             ("hat", "s_plus", "regulariser = 4.0\nlargest_scale = 200.0\n[training]\nweight_decay = 1e-4"),
             ("hat", "s_in", "regulariser = 0.75\nnorm_per_task = false\n[training]\nlearning_rate = 0.01"),
             ("hat", "s_pl", "regulariser = 0.1\nlargest_scale = 400.0\nwidth = { modules = 20 }"),

@@ -54,7 +54,8 @@ pub struct Cell<'a> {
 impl<'a> Arrangement<'a> {
     /// Puts the runs in their places.
     pub fn new(records: &'a Records) -> Self {
-        let mut experiments: Vec<&Experiment> = records.finished.iter().map(|run| &run.experiment).collect();
+        let finished: Vec<&'a Record> = records.finished.iter().chain(&records.told).collect();
+        let mut experiments: Vec<&Experiment> = finished.iter().map(|run| &run.experiment).collect();
         experiments.extend(records.incomplete().filter_map(|(_, run)| run.experiment.as_ref()));
         let mut names: Vec<&str> = experiments.iter().map(|experiment| experiment.stream.as_str()).collect();
         let place = |name: &str| PAPER_STREAMS.iter().position(|stream| stream.name == name);
@@ -84,7 +85,7 @@ impl<'a> Arrangement<'a> {
                 });
                 put(&mut row.cells[at]);
             };
-            for run in records.finished.iter().filter(|run| run.experiment.method == method) {
+            for run in finished.iter().copied().filter(|run| run.experiment.method == method) {
                 cell(&run.experiment, &mut |cell| {
                     let known = cell.runs.iter().any(|other| other.experiment.seed == run.experiment.seed);
                     if known { cell.repeated.push(run) } else { cell.runs.push(run) }
@@ -113,7 +114,7 @@ impl<'a> Arrangement<'a> {
 
     /// The row of a run.
     pub fn row_of(&self, record: &Record) -> Option<&Row<'a>> {
-        self.rows.iter().find(|row| {
+        self.rows.iter().filter(|row| row.method == record.experiment.method).find(|row| {
             let mut runs = row.cells.iter().flat_map(|cell| cell.runs.iter().chain(&cell.repeated));
             runs.any(|run| run.directory == record.directory)
         })

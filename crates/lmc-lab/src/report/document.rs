@@ -25,10 +25,21 @@ pub enum Block {
     Pictures(String, Vec<(String, Picture)>, String),
     /// Names, and something about each.
     List(Vec<(String, String)>),
-    /// Files beside the document, and what they hold.
-    Files(Vec<(&'static str, &'static str)>),
+    /// Files beside the document.
+    Files(Vec<Attachment>),
     /// Commands to try.
     Commands(String),
+}
+
+/// A file that goes with a document.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds, for people.
+    pub about: &'static str,
+    /// What it holds.
+    pub content: String,
 }
 
 /// The document.
@@ -71,7 +82,7 @@ impl Document {
                     page.pictures(pictures);
                 }
                 Block::List(items) => page.list(items),
-                Block::Files(files) => page.links(files),
+                Block::Files(files) => page.attachments(files),
                 Block::Commands(text) => page.commands(text),
             }
         }
@@ -106,14 +117,23 @@ impl Document {
                     format!("\n{}", items.iter().map(item).collect::<String>())
                 }
                 Block::Files(files) => {
-                    let item =
-                        |(file, about): &(&str, &str)| format!("- [{file}]({file}) {}\n", plain(about));
+                    let item = |Attachment { name, about, .. }: &Attachment| {
+                        format!("- [{name}]({name}) {}\n", plain(about))
+                    };
                     format!("\n{}", files.iter().map(item).collect::<String>())
                 }
                 Block::Commands(commands) => format!("\n```sh\n{}\n```\n", commands.trim_end()),
             };
         }
         text
+    }
+
+    /// The files that go with it.
+    pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
+        self.blocks.iter().flat_map(|block| match block {
+            Block::Files(files) => files.as_slice(),
+            _ => &[],
+        })
     }
 
     /// Names and content of the files of the pictures.

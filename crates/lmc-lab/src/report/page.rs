@@ -1,5 +1,6 @@
 //! One self-contained HTML page.
 
+use super::document::Attachment;
 use super::escape;
 use super::grid::Grid;
 use super::picture::{self, Picture};
@@ -24,7 +25,12 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); } td { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { font-weight: 600; color: var(--soft); }
 tr.total td { font-weight: 600; border-top: 2px solid var(--line); }
-.wide { overflow-x: auto; } .chart { width: 100%; height: auto; min-width: 34rem; display: block; }
+/* A shadow at the edge where there is more to scroll to: covers that move with the content hide it at the ends. */
+.wide { overflow-x: auto; background: linear-gradient(90deg, var(--paper) 30%, transparent) left / 2.5rem 100% no-repeat local,
+  linear-gradient(270deg, var(--paper) 30%, transparent) right / 2.5rem 100% no-repeat local,
+  linear-gradient(90deg, var(--line), transparent) left / .8rem 100% no-repeat scroll,
+  linear-gradient(270deg, var(--line), transparent) right / .8rem 100% no-repeat scroll; }
+.chart { width: 100%; height: auto; min-width: 34rem; display: block; }
 .maps { display: flex; flex-wrap: wrap; gap: 1.25rem 2rem; } .maps figure { margin: 0; max-width: 100%; overflow-x: auto; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: 1.5rem 2.5rem; }
 .charts figure { margin: 0; min-width: 0; }
@@ -164,11 +170,16 @@ impl Page {
         self.body += "</ul>";
     }
 
-    /// Links to files beside the page.
-    pub fn links(&mut self, files: &[(&str, &str)]) {
+    /// Files to save, which the page has inside: it needs nothing beside it.
+    pub fn attachments(&mut self, files: &[Attachment]) {
         self.body += "<ul>";
-        for (file, about) in files {
-            self.body += &format!("<li><a href=\"{0}\">{0}</a> {1}</li>", escape(file), escape(about));
+        for Attachment { name, about, content } in files {
+            self.body += &format!(
+                "<li><a download=\"{0}\" href=\"data:text/csv;charset=utf-8,{1}\">{0}</a> {2}</li>",
+                escape(name),
+                percent_encoded(content),
+                escape(about)
+            );
         }
         self.body += "</ul>";
     }
@@ -214,5 +225,35 @@ impl Page {
             self.head,
             self.body
         )
+    }
+}
+
+/// Text inside an address.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b',' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_inside_the_page() {
+        let mut page = Page::new("title", "about");
+        page.attachments(&[Attachment { name: "a.csv", about: "both", content: "x,\"y\"\n±".into() }]);
+        let html = page.html();
+        assert!(
+            html.contains("download=\"a.csv\" href=\"data:text/csv;charset=utf-8,x,%22y%22%0A%C2%B1\""),
+            "{html}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use lmc_streams::{Error, replace_file};
 
 use super::arrangement::{Arrangement, Cell, Column, Row};
 use super::curve::{self, Line, Scale};
-use super::document::{Block, Document, FIGURES};
+use super::document::{Attachment, Block, Document, FIGURES};
 use super::picture::Picture;
 use super::table1::Table1;
 use super::transfer::Transfer;
@@ -32,14 +32,9 @@ pub fn write(records: &Records, out: &Path, command: &str) -> Result<Written> {
     let table = Table1::new(&all);
     let transfer = Transfer::new(&all);
     let document = document(records, &all, &table, &transfer, command);
-    let mut files = vec![
-        ("index.html".to_owned(), document.html()),
-        ("report.md".to_owned(), document.markdown()),
-        ("table1.csv".to_owned(), table.csv()),
-        ("transfer.csv".to_owned(), transfer.csv(&all)),
-        ("cost.csv".to_owned(), cost::file(&all)),
-        ("runs.csv".to_owned(), runs::file(records, &all)),
-    ];
+    let mut files =
+        vec![("index.html".to_owned(), document.html()), ("report.md".to_owned(), document.markdown())];
+    files.extend(document.attachments().map(|file| (file.name.to_owned(), file.content.clone())));
     files.extend(document.figures().into_iter().map(|(name, svg)| (format!("{FIGURES}/{name}.svg"), svg)));
     let figures = out.join(FIGURES);
     fs::create_dir_all(&figures).map_err(Error::io("create", &figures))?;
@@ -69,7 +64,15 @@ fn document(
     cost_section(all, &mut blocks);
     data_section(records, all, &mut blocks);
     missing_section(records, all, &mut blocks);
-    again_section(records, command, &mut blocks);
+    blocks.push(section("Files and commands", "All numbers of this report, and how to make them again."));
+    let file = |name, about, content| Attachment { name, about, content };
+    blocks.push(Block::Files(vec![
+        file("table1.csv", "table 1, a line for each method and stream", table.csv()),
+        file("transfer.csv", "the transfer table", transfer.csv(all)),
+        file("cost.csv", "the cost table", cost::file(all)),
+        file("runs.csv", "every run with all its metrics", runs::file(records, all)),
+    ]));
+    blocks.push(commands(records, command));
     Document { title: "Results".into(), about: about(records, all), blocks }
 }
 
@@ -116,6 +119,19 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
     blocks.push(Block::Legend(
         "Above ours, below the paper's over 6 runs (* fixed in number); a dash is a missing run.".to_owned(),
     ));
+    let mut told: Vec<&str> = records.told.iter().map(|run| run.experiment.method.as_str()).collect();
+    told.sort_unstable();
+    told.dedup();
+    let title =
+        |method: &str| lmc_methods::find(method).map_or(String::new(), |entry| entry.title.to_owned());
+    for entry in told.iter().filter_map(|method| lmc_methods::find(method).ok()) {
+        let other = entry.learns_as.map(title).unwrap_or_default();
+        blocks.push(Block::Paragraph(format!(
+            "{0} learns as {other} does: where it has no run of its own, its numbers are those of {other}'s runs with the \
+             task given.",
+            entry.title
+        )));
+    }
     let absent: Vec<&str> = lmc_methods::registry::methods()
         .iter()
         .filter(|entry| all.rows.iter().all(|row| row.method != entry.name))
@@ -327,21 +343,15 @@ fn missing_section(records: &Records, all: &Arrangement<'_>, blocks: &mut Vec<Bl
     }
 }
 
-fn again_section(records: &Records, command: &str, blocks: &mut Vec<Block>) {
-    blocks.push(section("Files and commands", "All numbers of this report, and how to make them again."));
-    blocks.push(Block::Files(vec![
-        ("table1.csv", "table 1, a line for each method and stream"),
-        ("transfer.csv", "the transfer table"),
-        ("cost.csv", "the cost table"),
-        ("runs.csv", "every run with all its metrics"),
-    ]));
+/// What makes the report and its runs again.
+fn commands(records: &Records, command: &str) -> Block {
     let mut text = format!("# this report\n{command}\n\n# each run\n");
     for run in &records.finished {
         let config = quoted(&run.directory.join("config.toml").display().to_string());
         let name = run.directory.file_name().map_or("run".into(), |name| name.to_string_lossy());
         text += &format!("lmc run {config} --out {}\n", quoted(&format!("again/{name}")));
     }
-    blocks.push(Block::Commands(text));
+    Block::Commands(text)
 }
 
 /// As a shell reads it.

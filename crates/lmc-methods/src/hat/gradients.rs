@@ -90,3 +90,65 @@ impl<I: Iterator<Item = Vec<f32>>> Visitor for Apply<I> {
         *tensor = lmc::tensors::tensor(now, tensor.dims(), &tensor.device()).require_grad();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use lmc::tensors::tensor;
+
+    use super::*;
+
+    /// Gradients of a tensor of this name that is `now`, where those of the loss are 3, in their form.
+    fn collected<const D: usize>(
+        name: &str,
+        now: Vec<f32>,
+        shape: [usize; D],
+        used: &[Vec<f32>],
+    ) -> Vec<f32> {
+        let mut config = HatConfig::default();
+        config.training.weight_decay = 0.5;
+        let mut now = tensor(now, shape, &Device::flex().autodiff()).require_grad();
+        let mut gradients = (now.clone() * 3.0).sum().backward();
+        let mut parts = Vec::new();
+        let mut collect =
+            Collect { used, gradients: &mut gradients, config: &config, scale: 2.0, parts: &mut parts };
+        collect.visit(name, Role::Functional, &mut now);
+        parts.remove(0)
+    }
+
+    fn near(found: &[f32], wanted: &[f32]) -> bool {
+        found.len() == wanted.len()
+            && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0))
+    }
+
+    #[test]
+    fn embeddings_are_compensated_by_hand() {
+        // 100 / 2 (cosh 2e + 1) / (cosh e + 1): 50 for e = 0, 93.63 for e = 1.
+        let found = collected("task1.embedding0", vec![0.0, 1.0], [2], &[]);
+        assert!(near(&found, &[150.0, 280.89]), "{found:?}");
+    }
+
+    #[test]
+    fn weights_are_masked_with_their_decay_by_hand() {
+        // Two outputs, two inputs: a weight is as free as the freer of its ends.
+        let used = [vec![1.0, 0.25], vec![1.0, 0.5]];
+        let found = collected("layer1.conv.weight", vec![2.0; 4], [2, 2, 1, 1], &used);
+        assert!(near(&found, &[0.0, 4.0 * 0.75, 4.0 * 0.5, 4.0 * 0.75]), "{found:?}");
+        // Images are used by all, and a bias by its output.
+        let found = collected("layer0.conv.weight", vec![2.0; 2], [2, 1, 1, 1], &used);
+        assert!(near(&found, &[0.0, 4.0 * 0.75]), "{found:?}");
+        let found = collected("layer1.conv.bias", vec![2.0; 2], [2], &used);
+        assert!(near(&found, &[0.0, 4.0 * 0.5]), "{found:?}");
+    }
+
+    #[test]
+    fn embeddings_stay_within_bounds() {
+        let device = Device::flex().autodiff();
+        let mut apply = Apply { parts: vec![vec![-10.0, 10.0, 1.0]; 2].into_iter(), rate: 1.0 };
+        for (name, wanted) in [("embedding0", [6.0, -6.0, 0.0]), ("head.bias", [11.0, -9.0, 0.0])] {
+            let mut now = tensor(vec![1.0, 1.0, 1.0], [3], &device);
+            apply.visit(name, Role::Functional, &mut now);
+            assert_eq!(values(&now), wanted, "{name}");
+        }
+    }
+}

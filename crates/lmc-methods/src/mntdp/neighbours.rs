@@ -81,4 +81,23 @@ mod tests {
         let asked = kept(&[2.0, 2.0, -3.0, -2.0, -1.0, -2.0], &[0, 1, 0]);
         assert!((neighbour_accuracy(&known, &asked, 1) - 2.0 / 3.0).abs() < 1e-12);
     }
+
+    /// The first feature is a thousand times as large and says nothing; three neighbours outvote the nearest one.
+    #[test]
+    fn neighbours_vote_in_standardised_features() {
+        let kept = |rows: &[[f32; 2]], labels: &[u32]| Kept {
+            values: rows.concat(),
+            shape: [2, 1, 1],
+            labels: labels.to_vec(),
+        };
+        let known = kept(
+            &[[1000.0, 1.0], [-1000.0, 1.1], [1000.0, 0.9], [-1000.0, -1.0], [1000.0, -1.1], [-1000.0, -0.9]],
+            &[0, 0, 0, 1, 1, 1],
+        );
+        let asked = kept(&[[100.0, 0.8], [-100.0, -0.8]], &[0, 1]);
+        assert_eq!(neighbour_accuracy(&known, &asked, 3), 1.0);
+        let known = kept(&[[0.0, 1.0], [0.4, 1.0], [-0.4, 1.0], [0.0, -1.0]], &[1, 0, 0, 1]);
+        let asked = kept(&[[0.0, 1.0]], &[0]);
+        assert_eq!([1, 3].map(|neighbours| neighbour_accuracy(&known, &asked, neighbours)), [0.0, 1.0]);
+    }
 }

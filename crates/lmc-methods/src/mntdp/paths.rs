@@ -88,3 +88,36 @@ impl Answers for Paths {
         Ok(answered)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use lmc::tensors::tensor;
+
+    use super::*;
+
+    /// The first head is sure of the first image only, the second a little of both.
+    #[test]
+    fn the_path_with_the_lowest_entropy_answers() -> Result<()> {
+        let device = Device::flex();
+        let head = |weight: [f32; 2], bias: [f32; 2]| Classifier {
+            weight: tensor(weight.to_vec(), [2, 1], &device),
+            bias: tensor(bias.to_vec(), [2], &device),
+        };
+        let paths = Paths {
+            layers: Vec::new(),
+            heads: vec![head([-5.0, 5.0], [0.0, 0.0]), head([0.0, 0.0], [1.0, 0.0])],
+            paths: vec![Vec::new(); 2],
+        };
+        let images = tensor(vec![1.0, 0.0], [2, 1, 1, 1], &device);
+        let answered = paths.answer(&images, &[Hint::Alone, Hint::SameTask, Hint::Task(1)])?;
+        let told = |answers: &[Answer]| -> Vec<(usize, u32)> {
+            answers.iter().map(|answer| (answer.task, answer.label)).collect()
+        };
+        assert_eq!(told(&answered[0]), [(0, 1), (1, 0)]);
+        // Bits: nearly 0 and 1 for the first head, twice 0.84 for the second.
+        assert_eq!(told(&answered[1]), [(0, 1), (0, 0)]);
+        assert_eq!(told(&answered[2]), [(1, 0), (1, 0)]);
+        Ok(())
+    }
+}

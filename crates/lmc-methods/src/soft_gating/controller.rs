@@ -74,6 +74,10 @@ impl Controller {
 
     /// Weights `[module, image]` for a layer's input.
     pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Result<Tensor<2>> {
+        if self.gates[layer].classes() == 1 {
+            // Nothing to choose: the softmax of one number is 1, whatever it is, and has no gradient.
+            return Ok(Tensor::ones([1, input.dims()[0]], &input.device()));
+        }
         let mut x = input.clone();
         for block in &self.blocks[..self.blocks.len() - layer] {
             let [outputs, _, height, width] = block.weight.dims();
@@ -82,5 +86,34 @@ impl Controller {
             x = pooled_conv(x, weight, block.bias.clone(), PADDING, Path::Fast)?;
         }
         Ok(softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lmc::tensors::values;
+
+    use super::*;
+
+    #[test]
+    fn a_grown_controller_keeps_what_it_knew() -> Result<()> {
+        let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
+        let (seed, device) = (Seed::root(1), Device::flex());
+        let small = Controller::new(&network, &[1, 2], &seed, &device);
+        let grown = small.grown(&[2, 2], &seed.named("more"), &device);
+        for (before, after) in small.blocks.iter().zip(&grown.blocks) {
+            assert_eq!(values(&before.weight), values(&after.weight));
+        }
+        for (before, after) in small.gates.iter().zip(&grown.gates) {
+            let before = values(&before.weight);
+            assert_eq!(before, values(&after.weight)[..before.len()]);
+        }
+        assert_eq!(grown.gates.iter().map(Classifier::classes).collect::<Vec<_>>(), [2, 2]);
+        // One module counts fully without being asked for; of two, both count.
+        let image = Tensor::<4>::ones([3, 3, 32, 32], &device);
+        assert_eq!(values(&small.weights(0, &image)?), [1.0; 3]);
+        let weights = values(&grown.weights(0, &image)?);
+        assert!(weights.iter().all(|weight| (0.0..1.0).contains(weight)), "{weights:?}");
+        Ok(())
     }
 }

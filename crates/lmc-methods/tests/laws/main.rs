@@ -132,6 +132,27 @@ fn every_method_goes_on_bit_for_bit() {
     }
 }
 
+/// What is asked of one method's runs in another's name is the same.
+#[test]
+fn who_learns_as_another_learns_the_same() {
+    let tasks = [task("digits"), task("textures")];
+    let mut pairs = 0;
+    for entry in methods() {
+        let Some(other) = entry.learns_as.map(|other| find(other).unwrap()) else { continue };
+        assert!(other.agnostic && !entry.agnostic, "{}", entry.name);
+        let settings = |entry: &lmc_methods::registry::Entry| entry.resolve("s_minus", Table::new()).unwrap();
+        assert_eq!(settings(&entry), settings(&other), "{}", entry.name);
+        let [ours, theirs] = [entry.name, other.name].map(|name| {
+            let mut method = small(name);
+            tasks.iter().for_each(|task| drop(learn(&mut *method, task)));
+            (method.state().unwrap(), answers(&*method, &tasks[0], Hint::Task(0)))
+        });
+        assert!(same(&ours.0, &theirs.0) && ours.1 == theirs.1, "{}", entry.name);
+        pairs += 1;
+    }
+    assert_eq!(pairs, 2);
+}
+
 /// Methods that need no ID answer without one; the others say so.
 #[test]
 fn who_answers_without_a_task() {
