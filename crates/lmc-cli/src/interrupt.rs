@@ -1,9 +1,11 @@
-//! Ctrl-C: the first one asks to stop when the state can be saved, the second stops at once.
+//! Ctrl-C, or a signal that ends programs: the first one asks to stop when the state can be saved, the second stops at once.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+
+use crate::output::say;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -16,7 +18,7 @@ pub fn listen() -> Result<()> {
         if ASKED.swap(true, Ordering::SeqCst) {
             std::process::exit(i32::from(EXIT_CODE));
         }
-        eprintln!("\nstopping when this epoch is done and saved; Ctrl-C again stops at once");
+        say("\nstopping when this epoch is done and saved; Ctrl-C again stops at once");
     })
     .context("cannot listen for Ctrl-C")
 }

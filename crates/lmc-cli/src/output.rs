@@ -17,6 +17,11 @@ pub fn print(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Says a line to whoever watches. If nobody can hear it (a closed pipe, a full disk), the work goes on.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints a value as JSON.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(&serde_json::to_string_pretty(value)?)

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lmc::events::Event;
 use lmc_lab::Notice;
 
+use crate::output::say;
+
 /// Renders events.
 pub struct Progress {
     bar: ProgressBar,
@@ -42,7 +44,7 @@ impl Progress {
         match (self.quiet, self.watched) {
             (true, _) => {}
             (false, true) => self.bar.println(line),
-            (false, false) => eprintln!("{line}"),
+            (false, false) => say(line),
         }
     }
 

@@ -11,7 +11,7 @@ use lmc_lab::report::table1::Entry;
 use lmc_lab::report::whole::{Written, quoted, write};
 use lmc_lab::report::{Compared, signed};
 
-use crate::output::{print, print_json, table};
+use crate::output::{print, print_json, say, table};
 
 /// Report runs: tables beside the paper's numbers, pictures, costs, as a page and as Markdown.
 #[derive(Args, Debug)]
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         _ => {}
     }
     for (word, run) in records.incomplete() {
-        eprintln!("{word}: {}: {}", run.directory.display(), run.why);
+        say(&format!("{word}: {}: {}", run.directory.display(), run.why));
     }
     if records.finished.is_empty() {
         bail!("none of the {} runs is finished; go on with them (lmc run, lmc sweep)", records.len());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use lmc_lab::run_directory::RunDirectory;
 use lmc_lab::{Experiment, Metrics, Run, Ways};
 use lmc_streams::Catalog;
 
@@ -69,6 +70,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         progress.say(&format!("note: {substitution}"));
     }
     progress.say(&format!("run directory: {}", directory.display()));
+    if RunDirectory::new(&directory).is_finished() && !arguments.fresh {
+        progress.say("this run is done; --fresh does it again");
+    }
     let job = Run {
         experiment: &experiment,
         stream: &stream,

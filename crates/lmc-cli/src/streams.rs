@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use lmc_streams::{Catalog, PAPER_STREAMS, Split, Stream, StreamRequest, Task, Variant, sheet};
 use serde::Serialize;
 
-use crate::output::{grouped, print, print_json, spinner, table};
+use crate::output::{grouped, print, print_json, say, spinner, table};
 
 /// The verbs below `lmc streams`.
 #[derive(Subcommand, Debug)]
@@ -106,7 +106,7 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
     }
     busy.finish_and_clear();
     if let Some(note) = generated_instead(&request, stream.variant, catalog) {
-        eprintln!("note: {note}");
+        say(&format!("note: {note}"));
     }
     if json {
         return print_json(&Shown::from(&stream));

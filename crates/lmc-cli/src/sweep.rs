@@ -14,7 +14,7 @@ use lmc_streams::{Catalog, DataDirs};
 use serde::Serialize;
 
 use crate::interrupt;
-use crate::output::{print, print_json, table};
+use crate::output::{print, print_json, say, table};
 use crate::report;
 use crate::run::name;
 use crate::streams::generated_instead;
@@ -76,10 +76,10 @@ struct Line<'a> {
 pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name(&arguments.sweep)));
     let sweep = Sweep::read(&arguments.sweep, &out, &arguments.changes, &arguments.only)?;
-    sweep.write(&out)?;
-    for note in stand_ins(&sweep.runs, &Catalog::new(DataDirs::search(data_dir)?)) {
-        eprintln!("note: {note}");
+    for note in stand_ins(&sweep.runs, &Catalog::new(DataDirs::search(data_dir)?))? {
+        say(&format!("note: {note}"));
     }
+    sweep.write(&out)?;
     if arguments.plan {
         return plan(&sweep, &out);
     }
@@ -103,8 +103,6 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     screen.bars.clear()?;
     let lines: Vec<Line<'_>> =
         sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();
-    let finished = lines.iter().any(|line| line.accuracy.is_some());
-    let report = finished.then(|| written(&out)).transpose()?;
     if arguments.json {
         print_json(&lines)?;
     } else {
@@ -114,13 +112,16 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         if !failed.is_empty() {
             print(&table(&["failed", "why"], &[], failed))?;
         }
-        if let Some(written) = report {
+    }
+    if lines.iter().any(|line| line.accuracy.is_some()) {
+        let written = written(&out)?;
+        if !arguments.json {
             report::show(&written)?;
         }
     }
-    let stopped = outcomes.iter().filter(|outcome| **outcome == Outcome::Stopped).count();
-    if stopped > 0 {
-        let done = format!("{} of {} runs", outcomes.len() - stopped, outcomes.len());
+    if outcomes.contains(&Outcome::Stopped) {
+        let is_over = |outcome: &&Outcome| matches!(outcome, Outcome::Before | Outcome::Finished);
+        let done = format!("{} of {} runs", outcomes.iter().filter(is_over).count(), outcomes.len());
         return Err(lmc::Error::Stopped { done }.into());
     }
     let failed = lines.iter().filter(|line| line.status == "failed").count();
@@ -136,8 +137,9 @@ fn written(out: &Path) -> Result<Written> {
     report::make(&Records::find(&runs)?, &runs, &out.join("report"))
 }
 
-/// The streams of runs to do for which generated images stand in, and why. What else is wrong with one, its runs say.
-fn stand_ins(runs: &[Planned], catalog: &Catalog) -> Vec<String> {
+/// The streams of runs to do for which generated images stand in, and why. A stream that is not to be had is an error before
+/// any run is begun.
+fn stand_ins(runs: &[Planned], catalog: &Catalog) -> Result<Vec<String>> {
     let to_do = runs.iter().filter(|run| !run.directory.is_finished()).map(|run| &run.experiment);
     let mut streams: Vec<&Experiment> = Vec::new();
     for experiment in to_do {
@@ -149,12 +151,15 @@ fn stand_ins(runs: &[Planned], catalog: &Catalog) -> Vec<String> {
             streams.push(experiment);
         }
     }
-    let note = |experiment: &Experiment| {
-        let request = experiment.request().ok()?;
-        let found = catalog.plan(&request).ok()?.variant;
-        Some(format!("{}: {}", experiment.stream, generated_instead(&request, found, catalog)?))
-    };
-    streams.into_iter().filter_map(note).collect()
+    let mut notes = Vec::new();
+    for experiment in streams {
+        let request = experiment.request()?;
+        let found = catalog.plan(&request)?.variant;
+        if let Some(note) = generated_instead(&request, found, catalog) {
+            notes.push(format!("{}: {note}", experiment.stream));
+        }
+    }
+    Ok(notes)
 }
 
 /// Not all runs came to their end.
@@ -169,7 +174,10 @@ impl std::error::Error for Failed {}
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { failed, runs } = self;
-        write!(f, "{failed} of {runs} runs failed; run the same command again to try those once more")
+        write!(
+            f,
+            "{failed} of {runs} runs failed, see above; the same command tries them again, but for damaged ones"
+        )
     }
 }
 
@@ -237,13 +245,13 @@ impl Screen {
         let over = runs.iter().filter(|run| run.directory.is_finished()).count();
         let bars = MultiProgress::new();
         let total = bars.add(ProgressBar::new(1000));
-        if let Ok(style) = ProgressStyle::with_template("{prefix:44!} {bar:24} {percent:>3} % {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix:34!} {bar:10} {percent:>3} % {wide_msg}") {
             total.set_style(style);
         }
         total.set_prefix(format!("{over} of {} runs", runs.len()));
         let watched = std::io::IsTerminal::is_terminal(&std::io::stderr());
         if !watched && over > 0 {
-            eprintln!("{over} of {} runs were finished before", runs.len());
+            say(&format!("{over} of {} runs were finished before", runs.len()));
         }
         let (started, said) = (Instant::now(), Instant::now());
         Self { bars, total, each: Vec::new(), watched, runs: runs.len(), over, worked: 0, started, said }
@@ -253,7 +261,7 @@ impl Screen {
         if self.watched {
             let _ = self.bars.println(line);
         } else {
-            eprintln!("{line}");
+            say(line);
         }
     }
 

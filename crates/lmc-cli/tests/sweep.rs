@@ -54,6 +54,13 @@ fn machine() -> Machine {
     machine
 }
 
+/// A program at home on a machine, to be started and watched.
+fn at_home(machine: &Machine, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(machine.path("")).env_remove("LMC_DATA").env("HOME", machine.path(""));
+    command
+}
+
 /// What came out of every run, by name.
 fn metrics(machine: &Machine, out: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = fs::read_dir(machine.path(out))
@@ -78,8 +85,7 @@ fn killed_twice_ends_with_the_same_table() {
     let took = started.elapsed();
     let mut random = Seed::root(2).random();
     for _ in 0..2 {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("lmc"));
-        command.current_dir(machine.path("")).env_remove("LMC_DATA").env("HOME", machine.path(""));
+        let mut command = at_home(&machine, assert_cmd::cargo::cargo_bin("lmc"));
         command.args(["sweep", "sweep.toml", "--out", "killed", "--jobs", "2"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(took.mul_f64(random.between(0.1, 0.5)).max(Duration::from_millis(50)));
@@ -190,6 +196,82 @@ learner.training.learning_rate = [1e30, 0.001]
     assert_eq!(failed.count(), 1);
 }
 
+/// Two networks, of which only the small one's state fits into the files that are allowed: as on a disk that is full.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_stops_only_the_runs_that_it_hits() {
+    let machine = machine();
+    let text = "[base]\nstream = \"two.toml\"\nmethod = \"finetune\"\nlearner.training = { epochs = 1, batch = 16 }\n\
+                network.depth = 2\n[grid]\nnetwork.width = [64, 2]\n";
+    fs::write(machine.path("widths.toml"), text).unwrap();
+    let program = assert_cmd::cargo::cargo_bin("lmc");
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 500; exec '{}' sweep widths.toml --out runs --jobs 1",
+        program.display()
+    );
+    let output = at_home(&machine, "sh").args(["-c", &script]).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(out.contains("cannot write") && err.contains("1 of 2 runs failed"), "{out}{err}");
+    assert_eq!(metrics(&machine, "runs").len(), 1);
+    let report = fs::read_to_string(machine.path("runs/report/report.md")).unwrap();
+    assert!(report.contains("1 failed") && report.contains("cannot write"), "{report}");
+    // With room again the same command ends what is left.
+    let again = machine.lmc("sweep widths.toml --out runs --jobs 1");
+    assert_eq!(again.code, 0, "{}{}", again.out, again.err);
+    assert_eq!(metrics(&machine, "runs").len(), 2);
+}
+
+/// A run that is killed from outside is reported; the others go on.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_child_is_reported_and_stops_no_other() {
+    let machine = machine();
+    let text = "[base]\nstream = \"two.toml\"\nmethod = \"finetune\"\nnetwork = { width = 8, depth = 2 }\n\
+                [grid]\nlearner.training.epochs = [5000, 1]\n";
+    fs::write(machine.path("long.toml"), text).unwrap();
+    let mut command = at_home(&machine, assert_cmd::cargo::cargo_bin("lmc"));
+    command.args(["sweep", "long.toml", "--out", "runs", "--jobs", "1", "--json"]);
+    let sweep = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    // The first run is a child of the sweep, and has begun to learn.
+    let child = loop {
+        assert!(started.elapsed() < Duration::from_secs(60), "no run was started");
+        std::thread::sleep(Duration::from_millis(50));
+        let children =
+            fs::read_to_string(format!("/proc/{0}/task/{0}/children", sweep.id())).unwrap_or_default();
+        let learning = fs::read_dir(machine.path("runs"))
+            .is_ok_and(|runs| runs.flatten().any(|run| run.path().join("checkpoint.safetensors").exists()));
+        match children.split_whitespace().next() {
+            Some(child) if learning => break child.to_owned(),
+            _ => {}
+        }
+    };
+    assert!(Command::new("kill").args(["-9", &child]).status().unwrap().success());
+    let output = sweep.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(lines[0]["problem"].as_str().unwrap().contains("killed"), "{lines:?}");
+    assert_eq!(lines[1]["status"], "finished");
+    assert!(fs::read_to_string(machine.path("runs/report/report.md")).unwrap().contains("killed"));
+}
+
+/// Where nobody can hear it, the work goes on.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_cannot_speak_ends_all_the_same() {
+    let machine = machine();
+    let text = "stream = \"two.toml\"\nmethod = \"finetune\"\nnetwork = { width = 4, depth = 2 }\nlearner.training = { epochs = 1 }";
+    fs::write(machine.path("experiment.toml"), text).unwrap();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = at_home(&machine, assert_cmd::cargo::cargo_bin("lmc"));
+    command.args(["run", "experiment.toml", "--out", "run"]).stderr(full());
+    assert!(command.output().unwrap().status.success());
+    assert!(machine.path("run/metrics.json").exists());
+    // Results that cannot be printed are an error, still without a word.
+    assert_eq!(command.stdout(full()).status().unwrap().code(), Some(1));
+}
+
 #[test]
 fn a_run_directory_has_one_process_at_a_time() {
     let machine = machine();
@@ -223,6 +305,25 @@ fn damage_is_named_and_fresh_begins_anew() {
         assert!(fs::read(machine.path("run/metrics.json")).unwrap() == before);
     }
     assert_eq!(fs::read_to_string(machine.path("run/notes.txt")).unwrap(), "mine");
+    // Of another version, and results of nobody knows what.
+    let config = fs::read_to_string(machine.path("run/config.toml")).unwrap();
+    fs::write(machine.path("run/config.toml"), config.replace("format 1", "format 9")).unwrap();
+    let bad = machine.lmc("run experiment.toml --out run");
+    assert!(
+        bad.code == 2 && bad.err.contains("another version") && bad.err.contains("--fresh"),
+        "{}",
+        bad.err
+    );
+    let report = machine.lmc("report run --out report");
+    assert!(report.code == 2 && report.err.contains("another version"), "{}", report.err);
+    fs::remove_file(machine.path("run/config.toml")).unwrap();
+    let bad = machine.lmc("run experiment.toml --set method=experts --out run");
+    assert!(bad.code == 2 && bad.err.contains("no config.toml"), "{}", bad.err);
+    assert_eq!(machine.lmc("run experiment.toml --set method=experts --out run --fresh").code, 0);
+    // Finished, but of other images than the stream has now.
+    fs::write(machine.path("two.toml"), STREAM.replace("generated-digits", "generated-garments")).unwrap();
+    let bad = machine.lmc("run experiment.toml --set method=experts --out run");
+    assert!(bad.code == 2 && bad.err.contains("other images"), "{}", bad.err);
 }
 
 #[test]
@@ -233,12 +334,21 @@ fn unknown_names_list_the_nearest() {
         ("epochs = 6, batch = 16 }", "epoks = 6 }", "epochs"),
         ("[grid]", "[grids]", "grid"),
         ("when.method", "when.metod", "method"),
+        ("\"two.toml\"", "\"s_minu\"", "s_minus"),
+        ("[grid]", "variant = \"generatd\"\n[grid]", "generated"),
     ] {
         fs::write(machine.path("bad.toml"), SWEEP.replace(from, to)).unwrap();
         let bad = machine.lmc("sweep bad.toml");
         assert_eq!(bad.code, 2, "{to}: {}", bad.err);
         assert!(bad.err.contains(part), "{to}: {}", bad.err);
     }
+    fs::write(machine.path("large.toml"), "stream = \"two.toml\"\nnetwork.size = 64").unwrap();
+    let large = machine.lmc("run large.toml");
+    assert!(
+        large.code == 2 && large.err.contains("network.size") && large.err.contains("use 32"),
+        "{}",
+        large.err
+    );
     let none = machine.lmc("sweep sweep.toml --only method=nothing");
     assert!(none.code == 2 && none.err.contains("no run"), "{}", none.err);
     let metric = machine.lmc("report . --metric A_singel");

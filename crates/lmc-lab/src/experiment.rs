@@ -76,7 +76,7 @@ impl Experiment {
         for change in changes {
             change_by(&mut table, change)?;
         }
-        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(error.message()))?;
+        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(&error.to_string()))?;
         written.resolve().map_err(|error| bad(&error).into())
     }
 
@@ -121,7 +121,10 @@ impl Written {
             method,
             preset: preset_name,
             seed: self.seed.unwrap_or(180),
-            checkpoint_epochs: self.checkpoint_epochs.unwrap_or(1).max(1),
+            checkpoint_epochs: match self.checkpoint_epochs {
+                Some(0) => return Err("checkpoint_epochs: it is 0; use 1 or more".into()),
+                epochs => epochs.unwrap_or(1),
+            },
             network,
             learner,
         })
@@ -135,7 +138,7 @@ where
 {
     let mut table = Table::try_from(base).map_err(|error| error.to_string())?;
     overlay(&mut table, changes);
-    table.try_into().map_err(|error: toml::de::Error| format!("[{name}]: {}", error.message()))
+    table.try_into().map_err(|error: toml::de::Error| format!("[{name}]: {}", one_line(&error.to_string())))
 }
 
 /// Applies `a.b=c`.
@@ -144,6 +147,7 @@ fn change_by(table: &mut Table, change: &str) -> Result<()> {
     let (path, value) = change.split_once('=').ok_or_else(|| fail("there is no '='"))?;
     // What is not a number, a boolean or a list is a text.
     let value = match toml::from_str::<Table>(&format!("value = {value}")) {
+        Ok(parsed) if parsed.len() > 1 => return Err(fail("there is more than one line").into()),
         Ok(mut parsed) => parsed.remove("value").ok_or_else(|| fail("there is no value"))?,
         Err(_) => Value::String(value.to_owned()),
     };

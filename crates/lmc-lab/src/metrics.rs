@@ -74,6 +74,9 @@ pub struct Metrics {
     pub matrix_given: Vec<Vec<f64>>,
     /// What stands in for what.
     pub substitutions: Vec<String>,
+    /// [`lmc_streams::Stream::fingerprint`] of what was learned; empty for runs of earlier versions.
+    #[serde(default)]
+    pub images: String,
 }
 
 /// A number for each way of asking.

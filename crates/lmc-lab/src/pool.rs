@@ -175,7 +175,7 @@ pub fn work(
                 waiting.push((job.number, Instant::now() + AGAIN));
                 continue;
             }
-            let outcome = outcome(&run.directory, status, job.log, stop);
+            let outcome = outcome(&run.directory, status, job.log);
             if let Outcome::Failed(why) = &outcome {
                 // Without space for this line the screen still has it.
                 let _ = replace_file(&run.directory.failed, format!("{why}\n").as_bytes());
@@ -217,14 +217,28 @@ fn start(config: &PoolConfig, run: &Planned, number: usize) -> Result<Job> {
 }
 
 /// What an exit status means.
-fn outcome(directory: &RunDirectory, status: ExitStatus, log: u64, stop: bool) -> Outcome {
+fn outcome(directory: &RunDirectory, status: ExitStatus, log: u64) -> Outcome {
+    // A terminal sends Ctrl-C to all programs in it: to a run at the same time as to the pool, or before it can save.
     const INTERRUPTED: i32 = 130;
     match status.code() {
         Some(0) => Outcome::Finished,
-        Some(INTERRUPTED) if stop => Outcome::Stopped,
+        Some(INTERRUPTED) => Outcome::Stopped,
+        None if was_interrupted(status) => Outcome::Stopped,
         Some(code) => Outcome::Failed(last_words(&directory.log, log).unwrap_or(format!("exit code {code}"))),
         None => Outcome::Failed(format!("its process was killed ({status}); start the sweep again to go on")),
     }
+}
+
+#[cfg(unix)]
+fn was_interrupted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    const SIGINT: i32 = 2;
+    status.signal() == Some(SIGINT)
+}
+
+#[cfg(not(unix))]
+fn was_interrupted(_: ExitStatus) -> bool {
+    false
 }
 
 /// The error that a run ended with.
@@ -240,6 +254,18 @@ fn last_words(log: &Path, from: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_ctrl_c_ended_has_not_failed() {
+        use std::os::unix::process::ExitStatusExt;
+        let folder = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::new(folder.path());
+        let outcome = |raw: i32| outcome(&directory, ExitStatus::from_raw(raw), 0);
+        assert_eq!([0, 130 << 8, 2].map(outcome), [Outcome::Finished, Outcome::Stopped, Outcome::Stopped]);
+        assert!(matches!(outcome(9), Outcome::Failed(why) if why.contains("killed")));
+        assert!(matches!(outcome(2 << 8), Outcome::Failed(why) if why.contains("exit code 2")));
+    }
 
     #[test]
     fn how_far_a_run_is_by_hand() {

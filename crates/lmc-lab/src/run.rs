@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use lmc::checkpoint::State;
 use lmc::evaluation::Told;
 use lmc::events::Event;
+use lmc::network::NetworkConfig;
 use lmc::{Error, Learned, Material, Result};
 use lmc_methods::{Hint, Method};
 use lmc_streams::{Normalisation, Seed, Stream};
@@ -58,8 +59,6 @@ pub enum Notice<'a> {
 struct Progress {
     metrics: Metrics,
     cost: Cost,
-    /// [`Stream::fingerprint`] of what it learns.
-    images: String,
     /// Length of the events file at this state: what was written later is written again.
     events: u64,
 }
@@ -69,34 +68,36 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     let Run { experiment, stream, device, .. } = *run;
     let files = RunDirectory::new(run.directory);
     let _lock = files.lock()?;
+    files.tidy();
     if run.fresh {
         files.clear()?;
     }
     files.claim(experiment)?;
+    let images = stream.fingerprint();
     if let Some(metrics) = files.finished()? {
-        return Ok(metrics);
+        return if metrics.images.is_empty() || metrics.images == images {
+            Ok(metrics)
+        } else {
+            Err(other_images(&files.metrics))
+        };
     }
+    fits(experiment, stream)?;
     if files.failed.exists() {
         fs::remove_file(&files.failed).map_err(lmc_streams::Error::io("remove", &files.failed))?;
     }
     let entry = lmc_methods::find(&experiment.method)?;
     let mut method = entry.init(&experiment.learner, &experiment.network, experiment.seed, device)?;
     let mut progress = Progress::default();
-    let images = stream.fingerprint();
     if files.checkpoint.exists() {
         let (state, found) =
             State::load::<Progress>(&files.checkpoint).map_err(|error| anew(&files, &error))?;
         method.restore(state).map_err(|error| anew(&files, &error))?;
         progress = found;
-        if progress.images != images {
-            return Err(Error::bad(
-                &files.checkpoint,
-                "the run began with other images than are found now",
-                "give it the same data (--data-dir, $LMC_DATA, the same working directory), or begin anew with --fresh",
-            ));
+        if progress.metrics.images != images {
+            return Err(other_images(&files.checkpoint));
         }
     }
-    progress.images = images;
+    progress.metrics.images = images;
     progress.metrics.method.clone_from(&experiment.method);
     progress.metrics.agnostic = entry.agnostic;
     progress.metrics.substitutions.clone_from(&stream.substitutions);
@@ -117,8 +118,9 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
         progress.cost = watch.tested();
         trackers.tested(&progress.metrics)?;
         progress.events = trackers.length();
-        method.state()?.save(&progress, &files.checkpoint)?;
+        // The model first: a run that is killed in between learns the end of the task once more and writes it again.
         method.save_model(&files.model)?;
+        method.state()?.save(&progress, &files.checkpoint)?;
     }
     let watch = Stopwatch::start(progress.cost);
     tests.at_end(&*method, &mut progress.metrics, &mut |asked| {
@@ -128,6 +130,34 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     files.write_results(&progress.metrics, progress.cost)?;
     fs::remove_file(&files.checkpoint).map_err(lmc_streams::Error::io("remove", &files.checkpoint))?;
     Ok(progress.metrics)
+}
+
+/// Complains about images of another size than the network's.
+fn fits(experiment: &Experiment, stream: &Stream) -> Result<()> {
+    let NetworkConfig { channels, size, .. } = experiment.network;
+    for task in &stream.tasks {
+        let shape = task.train.shape();
+        for (key, wanted, found) in [
+            ("channels", channels, shape.channels),
+            ("size", size, shape.height),
+            ("size", size, shape.width),
+        ] {
+            if wanted != found {
+                let problem = format!("it is {wanted}, and images of task '{}' have {found}", task.name);
+                return Err(Error::setting(format!("network.{key}"), problem, format!("use {found}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file of a run that learned something else.
+fn other_images(path: &Path) -> Error {
+    Error::bad(
+        path,
+        "the run began with other images than are found now",
+        "give it the same data (--data-dir, $LMC_DATA, the same working directory), or begin anew with --fresh",
+    )
 }
 
 /// A checkpoint that cannot be gone on from.

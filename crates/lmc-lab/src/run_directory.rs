@@ -18,7 +18,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use lmc::{Error, Result};
-use lmc_streams::replace_file;
+use lmc_streams::{TEMPORARY, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
@@ -28,6 +28,12 @@ use crate::metrics::Metrics;
 
 /// First line of `config.toml`: what is in the directory is of this form.
 const FORMAT: &str = "# run directory of lmc, format 1";
+
+/// How that line begins in all versions.
+const KIND: &str = "# run directory of lmc";
+
+/// What to do with a directory that no run made.
+const ELSEWHERE: &str = "choose another run directory";
 
 /// What to do with a directory that cannot be gone on with.
 const CURE: &str = "choose another run directory, or add --fresh to delete this run and start anew";
@@ -109,8 +115,7 @@ impl RunDirectory {
 
     /// Deletes what an earlier run left here; nothing in a directory that no run made, and nothing else in any.
     pub fn clear(&self) -> Result<()> {
-        let text = fs::read_to_string(&self.config).unwrap_or_default();
-        if !self.config.exists() || !(text.starts_with(FORMAT) || self.events.exists()) {
+        if !self.is_ours() {
             return Ok(());
         }
         let files = [
@@ -135,9 +140,27 @@ impl RunDirectory {
         Ok(())
     }
 
+    /// Whether a run of whatever version made it, as far as can be seen.
+    fn is_ours(&self) -> bool {
+        let config = fs::read_to_string(&self.config).ok();
+        self.events.exists() || config.is_some_and(|text| text.is_empty() || text.starts_with(KIND))
+    }
+
+    /// Removes what a killed process was writing. Nobody else may be at work here.
+    pub fn tidy(&self) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                // What cannot be removed does no harm.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// Writes the configuration; a directory belongs to one.
     pub fn claim(&self, experiment: &Experiment) -> Result<()> {
-        let bad = |problem: &str| Error::bad(&self.config, problem, CURE);
+        let cure = if self.is_ours() { CURE } else { ELSEWHERE };
+        let bad = |problem: &str| Error::bad(&self.config, problem, cure);
         let text = toml::to_string_pretty(experiment).map_err(|error| bad(&error.to_string()))?;
         let text = format!("{FORMAT}\n{text}");
         match fs::read_to_string(&self.config) {
@@ -147,6 +170,10 @@ impl RunDirectory {
             }
             Ok(_) => Err(bad("this run has another configuration, or the file is damaged")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(left) = [&self.metrics, &self.checkpoint].into_iter().find(|path| path.exists()) {
+                    let problem = "there is no config.toml beside it that says what was run";
+                    return Err(Error::bad(left, problem, cure));
+                }
                 Ok(replace_file(&self.config, text.as_bytes())?)
             }
             Err(error) => Err(lmc_streams::Error::io("read", &self.config)(error).into()),
@@ -212,6 +239,18 @@ impl RunDirectory {
         replace_file(&self.weights, weights.as_bytes())?;
         Ok(replace_file(&self.metrics, json.as_bytes())?)
     }
+}
+
+/// Complains if a configuration says that its run is of another version.
+pub fn check_format(config: &Path, text: &str) -> Result<()> {
+    if text.starts_with(KIND) && !text.starts_with(FORMAT) {
+        return Err(Error::bad(
+            config,
+            "the run is of another version of lmc",
+            "use that version, or run it again",
+        ));
+    }
+    Ok(())
 }
 
 /// A file of a run that is not what was written.

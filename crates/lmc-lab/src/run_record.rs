@@ -10,7 +10,7 @@ use lmc_streams::Error;
 use crate::cost::Cost;
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
-use crate::run_directory::{RunDirectory, damaged};
+use crate::run_directory::{RunDirectory, check_format, damaged};
 
 /// A finished run.
 #[derive(Clone, Debug)]
@@ -189,6 +189,7 @@ impl Records {
 /// The configuration of a run is resolved already: what an older version resolved is not resolved anew.
 fn experiment(path: &Path) -> Result<Experiment> {
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    check_format(path, &text)?;
     toml::from_str(&text).map_err(|error| {
         let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         Error::bad(path, problem, "this is no configuration of a run: name another folder, or run it again")
@@ -202,6 +203,18 @@ fn checked(files: &RunDirectory, metrics: Metrics) -> Result<Metrics> {
     let triangle = |matrix: &[Vec<f64>]| {
         matrix.len() == tasks && matrix.iter().enumerate().all(|(after, row)| row.len() == after + 1)
     };
+    const MOST_MODULES: usize = 1_000_000;
+    let shares = metrics.matrix.iter().chain(&metrics.matrix_given).flatten();
+    if shares.into_iter().any(|share| !(0.0..=1.0).contains(share)) {
+        return Err(damaged(&files.metrics, "there is an accuracy that is not between 0 and 1"));
+    }
+    let learned = metrics.tasks.iter().flat_map(|task| &task.learned.modules);
+    if learned.into_iter().any(|&modules| modules > MOST_MODULES) {
+        return Err(damaged(
+            &files.metrics,
+            format!("there are more than {MOST_MODULES} modules in a layer"),
+        ));
+    }
     if tasks == 0 || !triangle(&metrics.matrix) {
         let problem = format!("there are {tasks} tasks, and the accuracy matrix does not fit them");
         return Err(damaged(&files.metrics, problem));

@@ -45,8 +45,11 @@ pub struct Planned {
 /// A sweep, expanded.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Its runs, in the order in which they are best done: a seed wholly before the next, a stream before the next.
+    /// The runs that were asked for, in the order in which they are best done: a seed wholly before the next, a stream
+    /// before the next.
     pub runs: Vec<Planned>,
+    /// All of it, for the manifest.
+    all: Vec<Planned>,
 }
 
 #[derive(Deserialize)]
@@ -73,16 +76,19 @@ struct Rule {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
+    Many(Vec<Value>),
+    One(Value),
 }
 
 impl OneOrMany {
     /// Whether a value is one of these; a `*` at the end stands for anything.
     fn has(&self, value: &str) -> bool {
-        let like = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(start) => value.starts_with(start),
-            None => value == pattern,
+        let like = |pattern: &Value| {
+            let pattern = plain(pattern);
+            match pattern.strip_suffix('*') {
+                Some(start) => value.starts_with(start),
+                None => value == pattern,
+            }
         };
         match self {
             Self::One(pattern) => like(pattern),
@@ -111,7 +117,7 @@ impl Sweep {
         let bad = |problem: String| Error::bad(path, problem, "correct the sweep");
         let written: Written =
             toml::from_str(&text).map_err(|error: toml::de::Error| bad(one_line(&error.to_string())))?;
-        let mut choices = written.choices().map_err(bad)?;
+        let choices = written.choices().map_err(bad)?;
         for rule in &written.rule {
             for key in rule.when.keys().chain(rule.unless.keys()) {
                 let known: Vec<&str> = choices[0].iter().map(|(name, _)| name.as_str()).collect();
@@ -122,16 +128,20 @@ impl Sweep {
                 }
             }
             if !choices.iter().any(|choice| rule.holds(choice)) {
-                return Err(
-                    bad(format!("no run has what the [[rule]] with set {} asks for", rule.set)).into()
-                );
+                return Err(bad(format!(
+                    "no run has what the [[rule]] with set {} asks for",
+                    one_line(&rule.set.to_string())
+                ))
+                .into());
             }
         }
+        let mut wanted = vec![true; choices.len()];
         for filter in only {
             let (key, values) = parse_only(filter, &choices[0])?;
-            choices
-                .retain(|choice| choice.iter().any(|(name, value)| name == key && values.has(&plain(value))));
-            if choices.is_empty() {
+            for (wanted, choice) in wanted.iter_mut().zip(&choices) {
+                *wanted &= choice.iter().any(|(name, value)| name == key && values.has(&plain(value)));
+            }
+            if !wanted.contains(&true) {
                 let problem = "no run of the sweep is left";
                 return Err(Error::setting(
                     format!("--only {filter}"),
@@ -141,8 +151,8 @@ impl Sweep {
                 .into());
             }
         }
-        let mut runs = Vec::new();
-        for choice in &choices {
+        let (mut runs, mut all) = (Vec::new(), Vec::new());
+        for (choice, wanted) in choices.iter().zip(wanted) {
             let mut table = written.base.clone();
             for rule in written.rule.iter().filter(|rule| rule.holds(choice)) {
                 overlay(&mut table, rule.set.clone());
@@ -154,14 +164,20 @@ impl Sweep {
             let stream = Path::new(&experiment.stream).file_stem().unwrap_or_default().to_string_lossy();
             let name = format!("{}-{stream}-{}-{}", experiment.method, experiment.seed, experiment.hash());
             let directory = RunDirectory::new(&out.join(&name));
-            if !runs.iter().any(|run: &Planned| run.name == name) {
-                runs.push(Planned { name, experiment, directory });
+            let planned = Planned { name, experiment, directory };
+            let missing = |list: &[Planned]| !list.iter().any(|run| run.name == planned.name);
+            if wanted && missing(&runs) {
+                runs.push(planned.clone());
+            }
+            if missing(&all) {
+                all.push(planned);
             }
         }
-        Ok(Self { runs })
+        Ok(Self { runs, all })
     }
 
-    /// Writes `manifest.json` and the configuration of every run, so that any scheduler can run them.
+    /// Writes `manifest.json` of the whole sweep and the configuration of every run that was asked for, so that any
+    /// scheduler can run them. A directory that belongs to something else is for its run to complain about.
     pub fn write(&self, out: &Path) -> Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -172,7 +188,10 @@ impl Sweep {
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
         for run in &self.runs {
             fs::create_dir_all(&run.directory.path).map_err(Error::io("create", &run.directory.path))?;
-            run.directory.claim(&run.experiment)?;
+            match run.directory.claim(&run.experiment) {
+                Err(lmc::Error::Input(error @ Error::Io { .. })) => return Err(error.into()),
+                Ok(()) | Err(_) => {}
+            }
         }
         let text = |path: &Path| path.display().to_string();
         let line = |run: &'_ Planned| -> [String; 5] {
@@ -180,7 +199,7 @@ impl Sweep {
             ["lmc".into(), "run".into(), config, "--out".into(), directory]
         };
         let lines: Vec<Line<'_>> = self
-            .runs
+            .all
             .iter()
             .map(|run| Line { name: &run.name, command: line(run), experiment: &run.experiment })
             .collect();
@@ -248,7 +267,7 @@ fn parse_only<'a>(filter: &'a str, choice: &Choice) -> Result<(&'a str, OneOrMan
         let known: Vec<&str> = choice.iter().map(|(name, _)| name.as_str()).collect();
         return Err(fail(format!("the grid has no '{key}', it has {}", known.join(", "))).into());
     }
-    Ok((key, OneOrMany::Many(values.split(',').map(str::to_owned).collect())))
+    Ok((key, OneOrMany::Many(values.split(',').map(|value| Value::String(value.to_owned())).collect())))
 }
 
 #[cfg(test)]
@@ -301,6 +320,29 @@ mod tests {
         assert_eq!((epochs(0), epochs(1)), (None, Some(7)));
         let training = sweep.runs[0].experiment.learner["training"].as_table().unwrap();
         assert_eq!(training["epochs"].as_integer(), Some(5));
+    }
+
+    #[test]
+    fn the_manifest_has_all_runs_whatever_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sweep.toml");
+        fs::write(&path, TWO).unwrap();
+        let sweep = Sweep::read(&path, folder.path(), &[], &["seed=2".to_owned()]).unwrap();
+        sweep.write(folder.path()).unwrap();
+        let manifest = fs::read_to_string(folder.path().join("manifest.json")).unwrap();
+        let lines: Vec<serde_json::Value> = serde_json::from_str(&manifest).unwrap();
+        let folders =
+            fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+        assert_eq!((sweep.runs.len(), lines.len(), folders.count()), (4, 8, 4));
+    }
+
+    #[test]
+    fn rules_may_ask_for_numbers() {
+        let text = TWO.replace("when.method = \"lmc_*\"", "when = { method = \"lmc_*\", seed = 2 }");
+        let sweep = plan(&text, &[], &["method=lmc_a", "stream=s_pl"]).unwrap();
+        let epochs: Vec<i64> =
+            sweep.runs.iter().map(|run| run.experiment.learner["epochs"].as_integer().unwrap()).collect();
+        assert_eq!(epochs, [100, 7]);
     }
 
     #[test]

@@ -92,6 +92,10 @@ impl MethodConfig for EwcConfig {
                 "use 0 or more",
             ));
         }
+        if self.fisher_images == 0 {
+            return Err(Error::setting("fisher_images", "it is 0", "use 1 or more"));
+        }
+        self.width.check()?;
         self.training.check()
     }
 

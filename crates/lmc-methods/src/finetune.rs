@@ -38,6 +38,7 @@ impl MethodConfig for FinetuneConfig {
     }
 
     fn check(&self) -> Result<()> {
+        self.width.check()?;
         self.training.check()
     }
 

@@ -95,6 +95,20 @@ impl MethodConfig for HatConfig {
             let problem = format!("{} is not possible", self.largest_scale);
             return Err(Error::setting("largest_scale", problem, "use more than 1"));
         }
+        let bounds = [
+            ("regulariser", self.regulariser, self.regulariser >= 0.0, "use 0 or more"),
+            ("smallest_rate", self.smallest_rate, self.smallest_rate >= 0.0, "use 0 or more"),
+            ("clip", self.clip, self.clip > 0.0, "use more than 0"),
+        ];
+        for (field, value, fits, cure) in bounds {
+            if !(value.is_finite() && fits) {
+                return Err(Error::setting(field, format!("{value} is not possible"), cure));
+            }
+        }
+        if self.patience == 0 {
+            return Err(Error::setting("patience", "it is 0", "use 1 or more"));
+        }
+        self.width.check()?;
         self.training.check()
     }
 

@@ -51,10 +51,12 @@ impl MethodConfig for LwfConfig {
 
     fn check(&self) -> Result<()> {
         for (field, value) in [("strength", self.strength), ("temperature", self.temperature)] {
+            let cure = if field == "strength" { "use 0 or more" } else { "use more than 0" };
             if !(value.is_finite() && value >= 0.0) || (field == "temperature" && value == 0.0) {
-                return Err(Error::setting(field, format!("{value} is not possible"), "use more than 0"));
+                return Err(Error::setting(field, format!("{value} is not possible"), cure));
             }
         }
+        self.width.check()?;
         self.training.check()
     }
 

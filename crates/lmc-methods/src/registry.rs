@@ -16,7 +16,7 @@ use crate::method::Method;
 use crate::mntdp::MntdpConfig;
 use crate::replay::ReplayConfig;
 use crate::soft_gating::SoftGatingConfig;
-use crate::trunk::width_of_modules;
+use crate::trunk::{WIDEST, width_of_modules};
 
 /// The settings of a method.
 pub trait MethodConfig: Serialize + for<'de> Deserialize<'de> + Sized {
@@ -52,6 +52,19 @@ impl Width {
     /// As many parameters as the largest modular network on a stream of the paper has, one module per layer and task.
     pub fn of_largest(stream: &str) -> Self {
         Self::Modules(if stream == "s_pl" { 20 } else { 24 })
+    }
+
+    /// Complains about values outside their range.
+    pub fn check(self) -> Result<()> {
+        let (field, value, most) = match self {
+            Self::Network => return Ok(()),
+            Self::Modules(modules) => ("width.modules", modules, 10_000),
+            Self::Channels(channels) => ("width.channels", channels, WIDEST),
+        };
+        if !(1..=most).contains(&value) {
+            return Err(Error::setting(field, format!("it is {value}"), format!("use 1 to {most}")));
+        }
+        Ok(())
     }
 
     /// The network in this width.
@@ -107,7 +120,7 @@ fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
                 .map_err(|error| error.to_string())?;
             overlay(&mut table, changes);
             let config: C = table.try_into().map_err(|error| format!("[learner]: {}", message(&error)))?;
-            config.check().map_err(|error| error.to_string())?;
+            config.check().map_err(|error| within("learner", error).to_string())?;
             Table::try_from(config).map_err(|error| error.to_string())
         },
         init: |table, network, seed, device| {
@@ -120,15 +133,32 @@ fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
     }
 }
 
+/// What is wrong, and with which key.
 fn message(error: &toml::de::Error) -> String {
-    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `base` with the values of `changes` instead of its own.
+/// A complaint about a setting, named as in an experiment.
+fn within(part: &str, error: Error) -> Error {
+    match error {
+        Error::Input(lmc_streams::Error::Setting { field, problem, cure }) => {
+            Error::setting(format!("{part}.{field}"), problem, cure)
+        }
+        other => other,
+    }
+}
+
+/// `base` with the values of `changes` instead of its own. A table of one key may be a choice, `{ modules = 24 }`: another
+/// key takes its place.
 pub fn overlay(base: &mut Table, changes: Table) {
+    let other_choice = |old: &Table, new: &Table| {
+        old.len() == 1 && new.len() == 1 && new.keys().all(|key| !old.contains_key(key))
+    };
     for (key, value) in changes {
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(value)) => overlay(below, value),
+            (Some(Value::Table(below)), Value::Table(value)) if !other_choice(below, &value) => {
+                overlay(below, value);
+            }
             (_, value) => {
                 base.insert(key, value);
             }
@@ -191,6 +221,44 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_takes_the_place_of_another() {
+        for method in ["ewc", "online_ewc", "hat", "lwf", "finetune_l"] {
+            let wide = toml::from_str("width = { channels = 384 }").unwrap();
+            let settings = find(method).unwrap().resolve("s_minus", wide).unwrap();
+            assert_eq!(settings["width"].to_string(), "{ channels = 384 }", "{method}");
+        }
+    }
+
+    /// What is out of range or of another type is named as in an experiment.
+    #[test]
+    fn bad_values_are_named() {
+        for (method, changes, wanted) in [
+            ("ewc", "fisher_images = 0", "learner.fisher_images"),
+            ("ewc", "strength = nan", "learner.strength"),
+            ("hat", "clip = -1.0", "learner.clip"),
+            ("hat", "smallest_rate = nan", "learner.smallest_rate"),
+            ("hat", "regulariser = -1.0", "learner.regulariser"),
+            ("hat", "patience = 0", "learner.patience"),
+            ("hat", "largest_scale = 1.0", "learner.largest_scale"),
+            ("finetune_l", "width = { modules = 0 }", "learner.width.modules"),
+            ("lwf", "width = { channels = 0 }", "learner.width.channels"),
+            ("lwf", "temperature = 0.0", "learner.temperature"),
+            ("finetune", "training.learning_rate = -1.0", "learner.training.learning_rate"),
+            ("experts", "training.epochs = 0", "learner.training.epochs"),
+            ("er", "capacity = 0", "learner.capacity"),
+            ("mntdp", "neighbours = 0", "learner.neighbours"),
+            ("sg_f", "validate_every = 0", "learner.validate_every"),
+            ("lmc_a", "optimiser.learning_rate = nan", "learner.optimiser.learning_rate"),
+            ("finetune", "training.epochs = -1", "training.epochs"),
+            ("ewc", "strength = \"much\"", "strength"),
+        ] {
+            let error =
+                find(method).unwrap().resolve("s_minus", toml::from_str(changes).unwrap()).unwrap_err();
+            assert!(error.contains(wanted), "{method}, {changes}: {error}");
+        }
+    }
 
     /// Specification §2: what the authors ran, where streams differ.
     #[test]

@@ -60,7 +60,13 @@ impl TrainingConfig {
                 return Err(Error::setting(format!("training.{field}"), "it is 0", "use 1 or more"));
             }
         }
-        self.optimiser().check()
+        for (field, value) in [("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)] {
+            if !(value.is_finite() && value >= 0.0) {
+                let field = format!("training.{field}");
+                return Err(Error::setting(field, format!("{value} is not possible"), "use 0 or more"));
+            }
+        }
+        Ok(())
     }
 
     /// Adam with these settings.

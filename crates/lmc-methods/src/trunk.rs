@@ -104,6 +104,9 @@ pub fn layer_multiply_adds(network: &NetworkConfig) -> Vec<u64> {
         .collect()
 }
 
+/// No network is wider.
+pub const WIDEST: usize = 4096;
+
 /// The width at which a network of one module per layer has nearest to the parameters of this many modules of `network`
 /// (a whole number of layers each).
 pub fn width_of_modules(network: &NetworkConfig, modules: usize) -> usize {
@@ -113,7 +116,7 @@ pub fn width_of_modules(network: &NetworkConfig, modules: usize) -> usize {
         layers.iter().map(|layer| layer.functional.outputs * (9 * layer.functional.inputs + 3)).sum()
     };
     let wanted = count(network.width) * modules / network.depth;
-    (1..4096).min_by_key(|&width| count(width).abs_diff(wanted)).unwrap_or(network.width)
+    (1..=WIDEST).min_by_key(|&width| count(width).abs_diff(wanted)).unwrap_or(network.width)
 }
 
 /// Parameters of components.

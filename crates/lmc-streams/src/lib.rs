@@ -60,7 +60,7 @@ pub use own_task::OwnTask;
 pub use picture::Picture;
 pub use plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
 pub use prepare::{Channels, Fit, Prepare};
-pub use replace_file::replace_file;
+pub use replace_file::{TEMPORARY, replace_file};
 pub use seed::{Random, Seed};
 pub use split::{Pools, Survey};
 pub use stream::Stream;

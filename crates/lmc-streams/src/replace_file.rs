@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
+/// How names of temporary files begin; what is left of them was being written by a process that was killed.
+pub const TEMPORARY: &str = ".lmc-";
+
 /// Writes `bytes` to a temporary file beside `path`, syncs it, and renames it. A link is followed: what it leads to
 /// is replaced. Anything but a regular file (a device, a pipe) is left alone.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -30,7 +33,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
         ));
     }
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".lmc-");
+    builder.prefix(TEMPORARY);
     // A result is for others to read: the usual permissions (less the umask), not those of a secret.
     let permissions = file_permissions();
     if let Some(permissions) = permissions {

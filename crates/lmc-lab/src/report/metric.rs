@@ -36,7 +36,7 @@ pub const METRICS: [Metric; 24] = [
     real("F", "mean change of accuracy since each task was learned, over all tasks", |run| {
         percent(Some(run.metrics.headline().forgetting))
     }),
-    real("F_paper_formula", "the same over all tasks but the last", |run| {
+    real("F_paper_formula", "F over all tasks but the last, as the paper's formula has it", |run| {
         percent(Some(run.metrics.headline().forgetting_paper))
     }),
     count("M", "modules at the end", |run| Some(run.metrics.modules())),

@@ -58,6 +58,7 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
             matrix: matrix.clone(),
             matrix_given: matrix,
             substitutions: vec!["a stands in for b".into()],
+            images: String::new(),
         },
         cost: Some(Cost {
             learning_seconds: 60.0,

@@ -83,6 +83,16 @@ pub(super) fn deviations(experiment: &Experiment, keys: &[String]) -> Vec<String
     keys.iter().map(value).collect()
 }
 
+/// All settings in which an experiment is not as its preset; empty if it is.
+pub(super) fn unlike_preset(experiment: &Experiment) -> String {
+    let (own, standard) = (settings(experiment), standard(experiment));
+    let mut keys: Vec<String> = own.keys().chain(standard.keys()).cloned().collect();
+    keys.retain(|key| own.get(key) != standard.get(key));
+    keys.sort();
+    keys.dedup();
+    label(&keys, &deviations(experiment, &keys))
+}
+
 /// `epochs=10, width=8`: the last part of each key, or the whole key where two end alike.
 pub(super) fn label(keys: &[String], values: &[String]) -> String {
     let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
@@ -119,6 +129,7 @@ mod tests {
         let labels = [&usual, &short].map(|experiment| label(&keys, &deviations(experiment, &keys)));
         assert_eq!(labels, ["", "epochs=9"]);
         assert!(differing([&usual, &usual].into_iter()).is_empty());
+        assert_eq!([&usual, &short].map(unlike_preset), ["", "epochs=9"]);
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn entry(method: &str, title: &str, settings: &str, stream: &str, cell: &Runs<'_
         stream: stream.to_owned(),
         seeds: cell.runs.len(),
         incomplete: cell.remark(),
-        papers_images: cell.runs.iter().all(|run| run.is_on_the_papers_images()),
+        papers_images: !cell.runs.is_empty() && cell.runs.iter().all(|run| run.is_on_the_papers_images()),
         accuracy: compared(points(&accuracy), Metric::Accuracy),
         forgetting: compared(points(&forgetting), Metric::Forgetting),
         modules: compared(Spread::of(&modules), Metric::Modules),
@@ -221,7 +221,7 @@ mod tests {
         assert!(text.contains("70.0 ± 7.1<br><sub>67.2 ± 1.5 (+2.8)</sub>"), "{text}");
         assert!(text.contains("| –<br><sub>63.5 ± 1.9</sub> |"), "{text}");
         assert!(
-            table.csv().contains("s_pl,lmc_a,LMC(A),,0,1 unfinished,true,,,63.5000,1.9000,,"),
+            table.csv().contains("s_pl,lmc_a,LMC(A),,0,1 unfinished,false,,,63.5000,1.9000,,"),
             "{}",
             table.csv()
         );

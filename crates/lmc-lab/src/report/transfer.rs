@@ -74,7 +74,8 @@ impl Transfer {
                     first: compared(ours(first), Metric::First),
                     last: compared(ours(last), Metric::Last),
                     transfer: compared(transfer, Metric::Transfer),
-                    papers_images: cell.runs.iter().all(|run| run.is_on_the_papers_images()),
+                    papers_images: !cell.runs.is_empty()
+                        && cell.runs.iter().all(|run| run.is_on_the_papers_images()),
                 });
             }
         }
