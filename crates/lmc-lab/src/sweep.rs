@@ -188,9 +188,8 @@ impl Sweep {
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
         for run in &self.runs {
             fs::create_dir_all(&run.directory.path).map_err(Error::io("create", &run.directory.path))?;
-            match run.directory.claim(&run.experiment) {
-                Err(lmc::Error::Input(error @ Error::Io { .. })) => return Err(error.into()),
-                Ok(()) | Err(_) => {}
+            if let Err(lmc::Error::Input(error @ Error::Io { .. })) = run.directory.claim(&run.experiment) {
+                return Err(error.into());
             }
         }
         let text = |path: &Path| path.display().to_string();

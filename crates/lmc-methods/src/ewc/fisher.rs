@@ -64,7 +64,7 @@ fn see(layers: &mut [Layer], head: &Classifier, image: Tensor<4>) {
     let rows = tensor(rows.collect(), [classes, classes], &device);
     let mut gradient = rows.matmul(head.weight.clone()).reshape([classes, channels, height, width]);
     for (number, (layer, pass)) in layers.iter_mut().zip(passed).enumerate().rev() {
-        let before = layer.backward(&pass, gradient, number > 0, &device);
+        let before = layer.backward(&pass, &gradient, number > 0, &device);
         match before {
             Some(before) => gradient = before,
             None => return,
@@ -154,13 +154,13 @@ impl Layer {
     fn backward(
         &mut self,
         pass: &Pass,
-        gradient: Tensor<4>,
+        gradient: &Tensor<4>,
         below: bool,
         device: &Device,
     ) -> Option<Tensor<4>> {
         let [classes, outputs, half, _] = gradient.dims();
         let (side, area) = (pass.side, pass.side * pass.side);
-        let given = values(&gradient);
+        let given = values(gradient);
         // At the convolution's outputs, `[class, output, place]`.
         let mut convolved = vec![0.0_f32; classes * outputs * area];
         let [_, bias, gamma, beta, ..] = &mut self.sums;
