@@ -8,17 +8,14 @@
 
 mod gradients;
 mod masked;
+mod model;
 
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Gradients, Tensor};
 use lmc::checkpoint::State;
-use lmc::functional::Functional;
 use lmc::module::FrozenFunctional;
 use lmc::network::NetworkConfig;
 use lmc::prediction::images;
-use lmc::tensors::{
-    Draw, Plain, Role, Visitor, Walk, freeze, join, plain, tensor, train, values, without_gradients,
-};
+use lmc::tensors::{Draw, Plain, Walk, freeze, plain, tensor, train, values, without_gradients};
 use lmc::{Error, Learned, Material, Result};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
@@ -26,6 +23,7 @@ use serde_json::json;
 
 use self::gradients::{Apply, Collect};
 use self::masked::{Masked, masked};
+use self::model::{Model, OfTask};
 use crate::method::{Answers, Capacity, Listen, Method};
 use crate::monolith::nothing_open;
 use crate::registry::{MethodConfig, Width};
@@ -138,23 +136,6 @@ pub struct Hat {
     open: Option<Schedule>,
 }
 
-#[derive(Clone, Debug)]
-struct Model {
-    /// Weights are shared; so are the batch norms, unless every task has its own.
-    layers: Vec<Functional>,
-    tasks: Vec<OfTask>,
-}
-
-/// What belongs to one task.
-#[derive(Clone, Debug)]
-struct OfTask {
-    /// `[channel]` of each layer.
-    embeddings: Vec<Tensor<1>>,
-    /// Batch norms of its own; convolutions in here are not used.
-    norms: Option<Vec<Functional>>,
-    head: Classifier,
-}
-
 /// Where the open task is.
 #[derive(Clone, Debug)]
 struct Schedule {
@@ -166,51 +147,6 @@ struct Schedule {
     /// Epoch, validation loss, accuracy.
     best: Option<(usize, f64, f64)>,
     tensors: Vec<Plain>,
-}
-
-impl Walk for Model {
-    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
-        for (number, layer) in self.layers.iter_mut().enumerate() {
-            layer.walk(&join(path, &format!("layer{number}")), visitor);
-        }
-        for (number, task) in self.tasks.iter_mut().enumerate() {
-            task.walk(&join(path, &format!("task{number}")), visitor);
-        }
-    }
-}
-
-impl Walk for OfTask {
-    fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
-        for (number, embedding) in self.embeddings.iter_mut().enumerate() {
-            visitor.visit(&join(path, &format!("embedding{number}")), Role::Functional, embedding);
-        }
-        for (number, norm) in self.norms.iter_mut().flatten().enumerate() {
-            let path = join(path, &format!("norm{number}"));
-            visitor.visit(&join(&path, "weight"), Role::Functional, &mut norm.parameters.gamma);
-            visitor.visit(&join(&path, "bias"), Role::Functional, &mut norm.parameters.beta);
-            visitor.visit(&join(&path, "running_mean"), Role::Buffer, &mut norm.running.mean);
-            visitor.visit(&join(&path, "running_var"), Role::Buffer, &mut norm.running.variance);
-        }
-        self.head.walk(&join(path, "head"), visitor);
-    }
-}
-
-impl Model {
-    /// A layer as a task sees it.
-    fn layer(&self, task: usize, layer: usize) -> Functional {
-        let mut functional = self.layers[layer].clone();
-        if let Some(norms) = &self.tasks[task].norms {
-            functional.parameters.gamma = norms[layer].parameters.gamma.clone();
-            functional.parameters.beta = norms[layer].parameters.beta.clone();
-            functional.running = norms[layer].running.clone();
-        }
-        functional
-    }
-
-    /// Masks of a task at a scale.
-    fn masks(&self, task: usize, scale: f64) -> Vec<Tensor<1>> {
-        self.tasks[task].embeddings.iter().map(|e| sigmoid(e.clone().mul_scalar(scale as f32))).collect()
-    }
 }
 
 impl Hat {

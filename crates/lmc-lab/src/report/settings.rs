@@ -1,4 +1,4 @@
-//! In what the settings of runs differ, in few words: what tells them from their preset, where runs of one method on one
+//! In what the settings of runs differ, in few words: what tells them from their preset, and where runs of one method on one
 //! stream differ at all.
 
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use lmc::network::NetworkConfig;
 use lmc::presets::PRESETS;
 use toml::{Table, Value};
 
+use super::arrangement::Arrangement;
 use crate::experiment::Experiment;
 
 /// Settings by dotted key.
@@ -84,13 +85,41 @@ pub(super) fn deviations(experiment: &Experiment, keys: &[String]) -> Vec<String
 }
 
 /// All settings in which an experiment is not as its preset; empty if it is.
-pub(super) fn unlike_preset(experiment: &Experiment) -> String {
+fn unlike_preset(experiment: &Experiment) -> String {
     let (own, standard) = (settings(experiment), standard(experiment));
     let mut keys: Vec<String> = own.keys().chain(standard.keys()).cloned().collect();
     keys.retain(|key| own.get(key) != standard.get(key));
     keys.sort();
     keys.dedup();
     label(&keys, &deviations(experiment, &keys))
+}
+
+/// What runs have that their presets have not, and which methods on which streams.
+pub(super) fn unlike_presets(all: &Arrangement<'_>) -> Vec<(String, String)> {
+    // Of each kind of settings the methods, by streams.
+    let mut found: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
+    for row in &all.rows {
+        let mut streams: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (cell, stream) in row.cells.iter().zip(&all.streams) {
+            for settings in cell.runs.iter().map(|run| unlike_preset(&run.experiment)) {
+                let known = streams.entry(settings).or_default();
+                if !known.contains(&stream.title.as_str()) {
+                    known.push(&stream.title);
+                }
+            }
+        }
+        for (settings, streams) in streams.into_iter().filter(|(settings, _)| !settings.is_empty()) {
+            let methods = found.entry(settings).or_default().entry(streams.join(", ")).or_default();
+            if !methods.contains(&row.title.as_str()) {
+                methods.push(&row.title);
+            }
+        }
+    }
+    let text = |(streams, methods): (&String, &Vec<&str>)| format!("{} on {streams}", methods.join(", "));
+    let line = |(settings, places): (String, BTreeMap<String, Vec<&str>>)| {
+        (settings, places.iter().map(text).collect::<Vec<_>>().join("; "))
+    };
+    found.into_iter().map(line).collect()
 }
 
 /// `epochs=10, width=8`: the last part of each key, or the whole key where two end alike.

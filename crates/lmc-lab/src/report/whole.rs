@@ -11,7 +11,7 @@ use super::arrangement::{Arrangement, Cell, Column, Row};
 use super::curve::{self, Line, Scale};
 use super::document::{Attachment, Block, Document, FIGURES};
 use super::picture::Picture;
-use super::settings::unlike_preset;
+use super::settings::unlike_presets;
 use super::table1::Table1;
 use super::transfer::Transfer;
 use super::{asking, cost, matrix, runs, selection};
@@ -146,34 +146,6 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
     if !absent.is_empty() {
         blocks.push(Block::Paragraph(format!("Methods without any run: {}.", absent.join(", "))));
     }
-}
-
-/// What runs have that their presets have not, and which methods on which streams.
-fn unlike_presets(all: &Arrangement<'_>) -> Vec<(String, String)> {
-    // Of each kind of settings the methods, by streams.
-    let mut found: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
-    for row in &all.rows {
-        let mut streams: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for (cell, stream) in row.cells.iter().zip(&all.streams) {
-            for settings in cell.runs.iter().map(|run| unlike_preset(&run.experiment)) {
-                let known = streams.entry(settings).or_default();
-                if !known.contains(&stream.title.as_str()) {
-                    known.push(&stream.title);
-                }
-            }
-        }
-        for (settings, streams) in streams.into_iter().filter(|(settings, _)| !settings.is_empty()) {
-            let methods = found.entry(settings).or_default().entry(streams.join(", ")).or_default();
-            if !methods.contains(&row.title.as_str()) {
-                methods.push(&row.title);
-            }
-        }
-    }
-    let text = |(streams, methods): (&String, &Vec<&str>)| format!("{} on {streams}", methods.join(", "));
-    let line = |(settings, places): (String, BTreeMap<String, Vec<&str>>)| {
-        (settings, places.iter().map(text).collect::<Vec<_>>().join("; "))
-    };
-    found.into_iter().map(line).collect()
 }
 
 fn transfer_section(all: &Arrangement<'_>, transfer: &Transfer, blocks: &mut Vec<Block>) {
