@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use lmc::composition::Selection;
 use lmc::evaluation::{Told, ask, ask_mixed};
 use lmc::head::Head;
 use lmc::prediction::{Company, HeadChoice, Routing};
@@ -20,6 +21,17 @@ pub struct Answering {
     /// what a head and the layers before it say is for its task. By default what the model was made with.
     #[arg(long, value_name = "HOW")]
     head_choice: Option<HeadChoiceName>,
+    /// Which modules of a layer take part: soft, all by their weights, or hard, the best one for each picture, as in
+    /// LMC(A,H). By default what the model was made with.
+    #[arg(long, value_name = "HOW")]
+    selection: Option<SelectionName>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+#[value(rename_all = "snake_case")]
+enum SelectionName {
+    Soft,
+    Hard,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy)]
@@ -48,6 +60,11 @@ impl Answering {
         match self.head_choice {
             Some(HeadChoiceName::StructuralLoss) => prediction.head_choice = HeadChoice::StructuralLoss,
             Some(HeadChoiceName::Familiarity) => prediction.head_choice = HeadChoice::Familiarity,
+            None => {}
+        }
+        match self.selection {
+            Some(SelectionName::Soft) => learner.config.composition.selection = Selection::Soft,
+            Some(SelectionName::Hard) => learner.config.composition.selection = Selection::Hard,
             None => {}
         }
     }
