@@ -202,10 +202,17 @@ impl Responses {
         }
     }
 
-    /// The part of the objective that a layer adds outside a projection phase: the mean loss of its free module. With
-    /// one free module the authors' mask, its weight over that of all free modules, is 1.
-    pub fn free_loss(&self) -> Option<Tensor<1>> {
-        self.free.as_ref().map(|(_, losses)| losses.clone().mean())
+    /// The part of the objective that a layer adds outside a projection phase: the mean loss of its free module. The
+    /// authors' mask, its weight over that of all free modules, is 1 with one free module, but 0 for images of which it
+    /// has no part: those that it lost where only the best module takes part.
+    pub fn free_loss(&self, weights: &[Vec<f64>], device: &Device) -> Option<Tensor<1>> {
+        let (_, losses) = self.free.as_ref()?;
+        let mask: Vec<f32> =
+            weights.last()?.iter().map(|&weight| f32::from(u8::from(weight > 0.0))).collect();
+        if mask.iter().all(|&part| part == 1.0) {
+            return Some(losses.clone().mean());
+        }
+        Some((losses.clone() * tensor(mask, losses.dims(), device)).mean())
     }
 
     /// The part of the objective that a layer adds in a projection phase: `1/M sum over m of mean over i of w L`.
@@ -240,5 +247,26 @@ impl Walk for Layer {
         for (number, module) in self.modules.iter_mut().enumerate() {
             module.walk(&join(path, &format!("module{number}")), visitor);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensors::values;
+
+    #[test]
+    fn a_free_module_learns_from_images_of_which_it_has_a_part() {
+        let device = Device::flex();
+        let losses = tensor(vec![1.0, 2.0, 3.0, 4.0], [4], &device);
+        let responses =
+            Responses { learned: None, free: Some((Tensor::zeros([4, 1, 1, 1], &device), losses)) };
+        let mean = |free: [f64; 4]| {
+            let weights = [free.map(|weight| 1.0 - weight).to_vec(), free.to_vec()];
+            values(&responses.free_loss(&weights, &device).unwrap())
+        };
+        // Soft weights of whatever size, and the best one only.
+        assert_eq!(mean([0.5, 0.1, 1e-9, 1.0]), [2.5]);
+        assert_eq!(mean([1.0, 0.0, 1.0, 0.0]), [1.0]);
     }
 }

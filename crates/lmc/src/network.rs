@@ -224,7 +224,7 @@ impl Network {
             let term = if moment.phase.counts_all_modules(&config.projection) {
                 responses.weighted_loss(&weights, &self.device)
             } else {
-                responses.free_loss()
+                responses.free_loss(&weights, &self.device)
             };
             if let Some(term) = term {
                 structural = Some(structural.map_or(term.clone(), |sum| sum + term));
