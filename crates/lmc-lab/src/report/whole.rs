@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lmc::Result;
+use lmc_methods::registry::Entry;
 use lmc_streams::{Error, replace_file};
 
 use super::arrangement::{Arrangement, Cell, Column, Row};
@@ -125,20 +126,16 @@ fn table1_section(records: &Records, all: &Arrangement<'_>, table: &Table1, bloc
         blocks.push(Block::Paragraph("Settings that are not those of the paper's presets:".to_owned()));
         blocks.push(Block::List(unlike));
     }
-    let mut told: Vec<&str> = records.told.iter().map(|run| run.experiment.method.as_str()).collect();
-    told.sort_unstable();
-    told.dedup();
-    let title =
-        |method: &str| lmc_methods::find(method).map_or(String::new(), |entry| entry.title.to_owned());
-    for entry in told.iter().filter_map(|method| lmc_methods::find(method).ok()) {
-        let other = entry.learns_as.map(title).unwrap_or_default();
+    let methods = lmc_methods::methods();
+    let is_told = |entry: &&Entry| records.told.iter().any(|run| run.experiment.method == entry.name);
+    for entry in methods.iter().filter(is_told) {
+        let Some(other) = methods.iter().find(|other| Some(other.name) == entry.learns_as) else { continue };
         blocks.push(Block::Paragraph(format!(
-            "{0} learns as {other} does: where it has no run of its own, its numbers are those of {other}'s runs with the \
-             task given.",
-            entry.title
+            "{0} learns as {1} does: where it has no run of its own, its numbers are those of {1}'s runs with the task given.",
+            entry.title, other.title
         )));
     }
-    let absent: Vec<&str> = lmc_methods::registry::methods()
+    let absent: Vec<&str> = methods
         .iter()
         .filter(|entry| all.rows.iter().all(|row| row.method != entry.name))
         .map(|entry| entry.title)
