@@ -335,6 +335,17 @@ mod tests {
         assert_eq!((sweep.runs.len(), lines.len(), folders.count()), (4, 8, 4));
     }
 
+    /// A setting each of one table, by two rules: both hold.
+    #[test]
+    fn rules_add_up() {
+        let more = "[[rule]]\nset.learner = { projection.epochs_after = 3 }\n[[rule]]\nset.learner.projection.epochs = 4";
+        let sweep =
+            plan(&format!("[grid]\nmethod = \"lmc_a\"\nstream = \"s_minus\"\n{more}"), &[], &[]).unwrap();
+        let projection = &sweep.runs[0].experiment.learner["projection"];
+        let value = |key: &str| projection[key].as_integer();
+        assert_eq!((value("epochs"), value("epochs_after")), (Some(4), Some(3)));
+    }
+
     #[test]
     fn rules_may_ask_for_numbers() {
         let text = TWO.replace("when.method = \"lmc_*\"", "when = { method = \"lmc_*\", seed = 2 }");

@@ -49,6 +49,9 @@ pub enum Width {
 }
 
 impl Width {
+    /// Keys of the ways that have a number.
+    const WAYS: [&'static str; 2] = ["modules", "channels"];
+
     /// As many parameters as the largest modular network on a stream of the paper has, one module per layer and task.
     pub fn of_largest(stream: &str) -> Self {
         Self::Modules(if stream == "s_pl" { 20 } else { 24 })
@@ -148,15 +151,13 @@ fn within(part: &str, error: Error) -> Error {
     }
 }
 
-/// `base` with the values of `changes` instead of its own. A table of one key may be a choice, `{ modules = 24 }`: another
-/// key takes its place.
+/// `base` with the values of `changes` instead of its own. One way of giving a width takes the place of another.
 pub fn overlay(base: &mut Table, changes: Table) {
-    let other_choice = |old: &Table, new: &Table| {
-        old.len() == 1 && new.len() == 1 && new.keys().all(|key| !old.contains_key(key))
-    };
+    let is_width =
+        |table: &Table| !table.is_empty() && table.keys().all(|key| Width::WAYS.contains(&key.as_str()));
     for (key, value) in changes {
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(value)) if !other_choice(below, &value) => {
+            (Some(Value::Table(below)), Value::Table(value)) if !(is_width(below) && is_width(&value)) => {
                 overlay(below, value);
             }
             (_, value) => {
