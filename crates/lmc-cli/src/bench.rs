@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use lmc_kernels::Path;
+use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
 use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::workloads::Device;
@@ -121,7 +121,7 @@ pub fn run(bench: &Bench) -> Result<()> {
     // Afterwards: burn's own operations leave memory behind that would count as ours.
     for (case, row) in cases.iter().zip(&mut results).filter(|_| bench.plain) {
         bar.set_message(format!("measuring {} {} by burn's own operations", case.name, case.mode.name()));
-        row.plain_ms = Some(case.measure(Path::Plain, &device, bench.seconds)?.ms);
+        row.plain_ms = Some(case.measure(Kernels::Reference, &device, bench.seconds)?.ms);
     }
     bar.finish_and_clear();
     let report = Report {
@@ -162,7 +162,7 @@ fn gpu() -> Result<Device> {
 }
 
 fn measure(case: &Case, seconds: f64, device: &Device, peak: f64) -> Result<Row> {
-    let fast = case.measure(Path::Fast, device, seconds)?;
+    let fast = case.measure(Kernels::Fused, device, seconds)?;
     Ok(Row {
         workload: case.name,
         mode: case.mode.name(),

@@ -4,7 +4,7 @@
 //! memory of the process, and how many times as fast it is as burn's own operations, all from this one run.
 //! `LMC_INSTRUCTION_SET` and `RAYON_NUM_THREADS` choose what is measured.
 
-use lmc_kernels::Path;
+use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
 use lmc_kernels::measure::{cases, matrix_multiply_peak};
 
@@ -15,9 +15,10 @@ fn main() {
     println!("{:?}, {threads} threads, matrix multiply {peak:.0} GFLOP/s", InstructionSet::best());
     println!("workload mode     images        ms  GFLOP/s  of peak  memory  burn's own ms  times as fast");
     // All of ours first: burn's own operations leave memory behind that would count as ours.
-    let all =
-        |path| cases().into_iter().map(move |case| case.measure(path, &burn::tensor::Device::flex(), 2.0));
-    let (fast, plain): (Vec<_>, Vec<_>) = (all(Path::Fast).collect(), all(Path::Plain).collect());
+    let all = |kernels| {
+        cases().into_iter().map(move |case| case.measure(kernels, &burn::tensor::Device::flex(), 2.0))
+    };
+    let (fast, plain): (Vec<_>, Vec<_>) = (all(Kernels::Fused).collect(), all(Kernels::Reference).collect());
     for ((case, fast), plain) in cases().into_iter().zip(fast).zip(plain) {
         let (fast, plain) = match (fast, plain) {
             (Ok(fast), Ok(plain)) => (fast, plain),

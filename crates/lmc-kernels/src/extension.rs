@@ -20,14 +20,14 @@ use burn::backend::{Backend, ExtensionType, backend_extension};
 use crate::reference;
 use crate::{decoder, functional};
 
-/// Which way an operation is computed.
+/// Which implementation of an operation runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Path {
+pub enum Kernels {
     /// By our kernels where there are some for the backend.
     #[default]
-    Fast,
+    Fused,
     /// By burn's own operations.
-    Plain,
+    Reference,
 }
 
 /// Parameters of a functional block.
@@ -114,15 +114,15 @@ pub type Packed<T> = Arc<OnceLock<T>>;
 
 /// Fused operations. A backend without an implementation of its own uses burn's operations.
 #[backend_extension(Flex, Cube: cfg(feature = "wgpu"), Autodiff)]
-pub trait Kernels: Backend {
+pub trait KernelBackend: Backend {
     /// Convolution, batch norm with the statistics of the batch, ReLU, 2x2 max-pool.
     fn functional_train(
         input: FloatTensor<Self>,
         #[extension_type] parameters: FunctionalTensors<Self>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        let _ = path;
+        let _ = kernels;
         reference::functional_train::<Self>(input, parameters, padding)
     }
 
@@ -132,9 +132,9 @@ pub trait Kernels: Backend {
         #[extension_type] parameters: FrozenFunctionalTensors<Self>,
         packed: Packed<functional::FrozenFunctional>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        let _ = (packed, path);
+        let _ = (packed, kernels);
         reference::functional_frozen::<Self>(&input, &parameters, padding)
     }
 
@@ -144,9 +144,9 @@ pub trait Kernels: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        let _ = path;
+        let _ = kernels;
         reference::pooled_conv::<Self>(input, weight, bias, padding)
     }
 
@@ -155,9 +155,9 @@ pub trait Kernels: Backend {
         input: FloatTensor<Self>,
         target: FloatTensor<Self>,
         #[extension_type] parameters: DecoderTensors<Self>,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        let _ = path;
+        let _ = kernels;
         reference::decoder_train::<Self>(input, target, parameters)
     }
 
@@ -167,15 +167,19 @@ pub trait Kernels: Backend {
         target: FloatTensor<Self>,
         #[extension_type] parameters: FrozenDecoderTensors<Self>,
         packed: Packed<decoder::FrozenDecoder>,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        let _ = (packed, path);
+        let _ = (packed, kernels);
         reference::decoder_frozen::<Self>(&inputs, &target, &parameters)
     }
 
     /// `sum over modules of weights[module, image] outputs[module, image]`.
-    fn weighted_sum(outputs: FloatTensor<Self>, weights: FloatTensor<Self>, path: Path) -> FloatTensor<Self> {
-        let _ = path;
+    fn weighted_sum(
+        outputs: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        kernels: Kernels,
+    ) -> FloatTensor<Self> {
+        let _ = kernels;
         reference::weighted_sum::<Self>(outputs, weights)
     }
 
@@ -184,9 +188,9 @@ pub trait Kernels: Backend {
         outputs: FloatTensor<Self>,
         last: FloatTensor<Self>,
         weights: FloatTensor<Self>,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        let _ = path;
+        let _ = kernels;
         reference::weighted_sum_with::<Self>(outputs, last, weights)
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! 1. [`operations`]: the operations on burn's tensors, with their shapes checked;
 //! 2. [`extension`]: the operations on burn's backends. CPU tensors go to our kernels, all others to [`mod@reference`],
-//!    the same out of burn's own operations; [`Path`] asks for one or the other;
+//!    the same out of burn's own operations; [`Kernels`] asks for one or the other;
 //! 3. [`functional`], [`decoder`], [`mod@weighted_sum`], [`mod@pooled_conv`]: the blocks on plain numbers, channels-last, forward and back;
 //! 4. [`conv`], [`winograd`], [`batch_norm`], [`pool`], [`sigmoid`]: what blocks are made of;
 //! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
@@ -41,7 +41,7 @@ pub mod weighted_sum;
 pub mod winograd;
 pub mod workloads;
 
-pub use extension::Path;
+pub use extension::Kernels;
 pub use operations::{
     BatchStatistics, DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters,
     RunningStatistics, ShapeError, Trained, decoder_train, functional_train, pooled_conv, weighted_sum,

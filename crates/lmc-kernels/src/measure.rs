@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Distribution, Tensor};
 
-use crate::Path;
+use crate::Kernels;
 use crate::conv::{Conv, ConvShape};
 use crate::instruction_set::InstructionSet;
 use crate::operations::Result;
@@ -65,15 +65,15 @@ pub struct Figures {
 
 impl Case {
     /// Runs it for about this many seconds, and at least three times.
-    pub fn measure(&self, path: Path, device: &Device, seconds: f64) -> Result<Figures> {
+    pub fn measure(&self, kernels: Kernels, device: &Device, seconds: f64) -> Result<Figures> {
         forget_peak_memory();
         let times = match self.mode {
             Mode::Train => {
-                let mut training = Training::new(self.workload, self.batch, path, 1, device)?;
+                let mut training = Training::new(self.workload, self.batch, kernels, 1, device)?;
                 times(seconds, || training.step().map(wait))?
             }
             Mode::Forward => {
-                let inference = Inference::new(self.workload, self.batch, path, 1, device)?;
+                let inference = Inference::new(self.workload, self.batch, kernels, 1, device)?;
                 times(seconds, || inference.forward().map(wait))?
             }
         };
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_single_image_is_measured() {
         let single = cases().into_iter().find(|case| case.name == "single").unwrap();
-        let figures = single.measure(Path::Fast, &Device::flex(), 0.0).unwrap();
+        let figures = single.measure(Kernels::Fused, &Device::flex(), 0.0).unwrap();
         assert!(figures.ms > 0.0 && figures.gflops > 0.0);
     }
 }

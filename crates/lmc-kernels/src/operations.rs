@@ -7,7 +7,7 @@ mod pooled_conv;
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 
-use crate::extension::{Kernels, Path};
+use crate::extension::{KernelBackend, Kernels};
 pub use decoder::{DecoderParameters, FrozenDecoders, decoder_train};
 pub use functional::{FrozenFunctionals, FunctionalParameters, functional_train};
 pub use pooled_conv::pooled_conv;
@@ -51,8 +51,8 @@ impl Check {
     }
 
     /// Our kernels compute with 32-bit floats; burn's operations take others too, but all of one type.
-    fn floats(&self, path: Path) -> Result<()> {
-        let first = if path == Path::Fast { Some(&DType::F32) } else { self.types.first() };
+    fn floats(&self, kernels: Kernels) -> Result<()> {
+        let first = if kernels == Kernels::Fused { Some(&DType::F32) } else { self.types.first() };
         let other = self.types.iter().find(|&kind| Some(kind) != first);
         self.that(other.is_none(), || {
             let name = |kind: Option<&DType>| kind.map_or_else(String::new, |kind| format!("{kind:?}"));
@@ -132,7 +132,7 @@ pub fn weighted_sum(
     outputs: Tensor<5>,
     last: Option<Tensor<4>>,
     weights: Tensor<2>,
-    path: Path,
+    kernels: Kernels,
 ) -> Result<Tensor<4>> {
     let [modules, images, channels, height, width] = outputs.dims();
     let mut check = Check::new("weighted sum").given("outputs", &outputs).given("weights", &weights);
@@ -141,7 +141,7 @@ pub fn weighted_sum(
         let same = last.dims() == [images, channels, height, width];
         check.that(same, || "the last module's output has another shape than the others'".into())?;
     }
-    check.floats(path)?;
+    check.floats(kernels)?;
     check.not_empty(images)?;
     let all = modules + usize::from(last.is_some());
     check.that(weights.dims() == [all, images], || {
@@ -149,7 +149,7 @@ pub fn weighted_sum(
     })?;
     let (outputs, weights) = (outputs.into_dispatch(), weights.into_dispatch());
     Ok(Tensor::from_dispatch(match last {
-        Some(last) => Dispatch::weighted_sum_with(outputs, last.into_dispatch(), weights, path),
-        None => Dispatch::weighted_sum(outputs, weights, path),
+        Some(last) => Dispatch::weighted_sum_with(outputs, last.into_dispatch(), weights, kernels),
+        None => Dispatch::weighted_sum(outputs, weights, kernels),
     }))
 }

@@ -10,7 +10,7 @@ use crate::extension::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, TrainedTensors,
 };
 
-/// See [`crate::extension::Kernels::functional_train`].
+/// See [`crate::extension::KernelBackend::functional_train`].
 pub fn functional_train<B: Backend>(
     input: FloatTensor<B>,
     parameters: FunctionalTensors<B>,
@@ -22,7 +22,7 @@ pub fn functional_train<B: Backend>(
     TrainedTensors { output: pool::<B>(B::relu(normal)), mean, variance }
 }
 
-/// See [`crate::extension::Kernels::functional_frozen`].
+/// See [`crate::extension::KernelBackend::functional_frozen`].
 pub fn functional_frozen<B: Backend>(
     input: &FloatTensor<B>,
     parameters: &FrozenFunctionalTensors<B>,
@@ -45,7 +45,7 @@ pub fn functional_frozen<B: Backend>(
     B::float_cat((0..modules).map(output).collect(), 0)
 }
 
-/// See [`crate::extension::Kernels::pooled_conv`].
+/// See [`crate::extension::KernelBackend::pooled_conv`].
 pub fn pooled_conv<B: Backend>(
     input: FloatTensor<B>,
     weight: FloatTensor<B>,
@@ -55,7 +55,7 @@ pub fn pooled_conv<B: Backend>(
     pool::<B>(B::relu(B::conv2d(input, weight, Some(bias), convolution(padding))))
 }
 
-/// See [`crate::extension::Kernels::decoder_train`].
+/// See [`crate::extension::KernelBackend::decoder_train`].
 pub fn decoder_train<B: Backend>(
     input: FloatTensor<B>,
     target: FloatTensor<B>,
@@ -69,7 +69,7 @@ pub fn decoder_train<B: Backend>(
     TrainedTensors { output, mean, variance }
 }
 
-/// See [`crate::extension::Kernels::decoder_frozen`].
+/// See [`crate::extension::KernelBackend::decoder_frozen`].
 pub fn decoder_frozen<B: Backend>(
     inputs: &FloatTensor<B>,
     target: &FloatTensor<B>,
@@ -90,7 +90,7 @@ pub fn decoder_frozen<B: Backend>(
     B::float_cat((0..modules).map(output).collect(), 0)
 }
 
-/// See [`crate::extension::Kernels::weighted_sum`].
+/// See [`crate::extension::KernelBackend::weighted_sum`].
 pub fn weighted_sum<B: Backend>(outputs: FloatTensor<B>, weights: FloatTensor<B>) -> FloatTensor<B> {
     let shape = outputs.shape();
     let weights = B::float_reshape(weights, Shape::from([shape[0], shape[1], 1, 1, 1]));
@@ -98,7 +98,7 @@ pub fn weighted_sum<B: Backend>(outputs: FloatTensor<B>, weights: FloatTensor<B>
     B::float_reshape(sum, Shape::from(shape[1..].to_vec()))
 }
 
-/// See [`crate::extension::Kernels::weighted_sum_with`].
+/// See [`crate::extension::KernelBackend::weighted_sum_with`].
 pub fn weighted_sum_with<B: Backend>(
     outputs: FloatTensor<B>,
     last: FloatTensor<B>,

@@ -23,7 +23,7 @@ use crate::operations::{
     DecoderParameters, FrozenDecoders, FrozenFunctionals, FunctionalParameters, Result, RunningStatistics,
     Trained, decoder_train, functional_train, weighted_sum,
 };
-use crate::{BatchStatistics, Path};
+use crate::{BatchStatistics, Kernels};
 
 /// Channels of all maps but the image.
 const CHANNELS: usize = 64;
@@ -226,12 +226,18 @@ pub struct Training {
     images: Tensor<4>,
     labels: Tensor<1, Int>,
     device: Device,
-    path: Path,
+    kernels: Kernels,
 }
 
 impl Training {
     /// A network with random parameters and a random batch, on a device without autodiff.
-    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64, device: &Device) -> Result<Self> {
+    pub fn new(
+        workload: Workload,
+        batch: usize,
+        kernels: Kernels,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self> {
         device.seed(seed);
         let device = device.clone().autodiff();
         let module = |layer: usize| LocalModule::new(layer, workload.decoders, &device);
@@ -251,7 +257,7 @@ impl Training {
             images: Tensor::random([batch, 3, 32, 32], Distribution::Uniform(0.0, 1.0), &device),
             labels: Tensor::from_data(labels.as_slice(), &device),
             device,
-            path,
+            kernels,
         })
     }
 
@@ -275,12 +281,16 @@ impl Training {
         let [images, ..] = x.dims();
         let mut structural: Option<Tensor<1>> = None;
         for ((module, frozen), running) in self.free.layers.iter().zip(&self.frozen).zip(&mut self.running) {
-            let own = functional_train(x.clone(), &module.functional(), PADDING, self.path)?;
+            let own = functional_train(x.clone(), &module.functional(), PADDING, self.kernels)?;
             update(&mut running[0], &own.statistics);
             let mut losses = None;
             if let Some(decoder) = &module.decoder {
-                let Trained { output, statistics } =
-                    decoder_train(own.output.clone().detach(), x.clone(), &decoder.parameters(), self.path)?;
+                let Trained { output, statistics } = decoder_train(
+                    own.output.clone().detach(),
+                    x.clone(),
+                    &decoder.parameters(),
+                    self.kernels,
+                )?;
                 update(&mut running[1], &statistics);
                 let mean = output.clone().mean();
                 structural = Some(structural.map_or(mean.clone(), |sum| sum + mean));
@@ -289,14 +299,14 @@ impl Training {
             x = match frozen {
                 None => own.output,
                 Some(frozen) => {
-                    let outputs = frozen.functionals.forward(x.clone(), self.path)?;
+                    let outputs = frozen.functionals.forward(x.clone(), self.kernels)?;
                     if let (Some(own), Some(decoders)) = (losses.take(), &frozen.decoders) {
-                        let others = decoders.losses(outputs.clone().detach(), x, self.path)?;
+                        let others = decoders.losses(outputs.clone().detach(), x, self.kernels)?;
                         losses = Some(Tensor::cat(vec![others, own], 0));
                     }
                     let modules = outputs.dims()[0] + 1;
                     let weights = weights(losses, modules, images, &self.device);
-                    weighted_sum(outputs, Some(own.output), weights, self.path)?
+                    weighted_sum(outputs, Some(own.output), weights, self.kernels)?
                 }
             };
         }
@@ -314,12 +324,18 @@ pub struct Inference {
     head: Linear,
     images: Tensor<4>,
     device: Device,
-    path: Path,
+    kernels: Kernels,
 }
 
 impl Inference {
     /// A network with random parameters and a random batch.
-    pub fn new(workload: Workload, batch: usize, path: Path, seed: u64, device: &Device) -> Result<Self> {
+    pub fn new(
+        workload: Workload,
+        batch: usize,
+        kernels: Kernels,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self> {
         device.seed(seed);
         let layer = |layer: usize| {
             let module = |_| LocalModule::new(layer, workload.decoders, device);
@@ -330,7 +346,7 @@ impl Inference {
             head: LinearConfig::new(CHANNELS * 9, CLASSES).init(device),
             images: Tensor::random([batch, 3, 32, 32], Distribution::Uniform(0.0, 1.0), device),
             device: device.clone(),
-            path,
+            kernels,
         })
     }
 
@@ -339,12 +355,12 @@ impl Inference {
         let mut x = self.images.clone();
         let [images, ..] = x.dims();
         for layer in &self.layers {
-            let outputs = layer.functionals.forward(x.clone(), self.path)?;
+            let outputs = layer.functionals.forward(x.clone(), self.kernels)?;
             let modules = outputs.dims()[0];
             let losses =
-                layer.decoders.as_ref().map(|decoders| decoders.losses(outputs.clone(), x, self.path));
+                layer.decoders.as_ref().map(|decoders| decoders.losses(outputs.clone(), x, self.kernels));
             let weights = weights(losses.transpose()?, modules, images, &self.device);
-            x = weighted_sum(outputs, None, weights, self.path)?;
+            x = weighted_sum(outputs, None, weights, self.kernels)?;
         }
         Ok(self.head.forward(x.flatten(1, 3)))
     }

@@ -8,7 +8,7 @@ use comparison::{
     between, config, decoder, device, difference, nearest_relu, normal, numbers, precise, precise_decoder,
     random,
 };
-use lmc_kernels::{DecoderParameters, FrozenDecoders, Path, decoder_train, weighted_sum};
+use lmc_kernels::{DecoderParameters, FrozenDecoders, Kernels, decoder_train, weighted_sum};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -52,9 +52,9 @@ fn results(
     target: &Tensor<4>,
     parameters: &DecoderParameters,
     loss: &Tensor<1>,
-    path: Path,
+    kernels: Kernels,
 ) -> Vec<(&'static str, Vec<f64>)> {
-    let trained = decoder_train(input.clone(), target.clone(), parameters, path).unwrap();
+    let trained = decoder_train(input.clone(), target.clone(), parameters, kernels).unwrap();
     let gradients = (trained.output.clone() * loss.clone()).sum().backward();
     vec![
         ("losses", numbers(&trained.output)),
@@ -81,10 +81,10 @@ proptest! {
         let (target, parameters) = (case.target(&device), case.parameters(&device));
         let loss = random([case.images], between(0.5, 1.5), &device);
         prop_assume!(nearest_relu(&input, &parameters, None) > 1e-6);
-        let fast = results(&input, &target, &parameters, &loss, Path::Fast);
+        let fast = results(&input, &target, &parameters, &loss, Kernels::Fused);
         let exact = precise_decoder(&parameters);
         let plain =
-            results(&precise(&input), &precise(&target).detach(), &exact, &precise(&loss).detach(), Path::Plain);
+            results(&precise(&input), &precise(&target).detach(), &exact, &precise(&loss).detach(), Kernels::Reference);
         prop_assume!(plain[2].1.iter().all(|&variance| variance > 1e-3));
         for ((name, fast), (_, plain)) in fast.iter().zip(&plain) {
             let floor = if matches!(*name, "first" | "first bias" | "input") { 1e-2 } else { 1e-3 };
@@ -107,20 +107,20 @@ proptest! {
             prop_assume!(nearest_relu(&own, parameters, Some(statistics)) > 1e-6);
         }
         let loss = random([modules, case.images], between(0.5, 1.5), &device);
-        let run = |input: &Tensor<5>, target: Tensor<4>, frozen: &FrozenDecoders, loss: Tensor<2>, path| {
-            let losses = frozen.losses(input.clone(), target, path).unwrap();
+        let run = |input: &Tensor<5>, target: Tensor<4>, frozen: &FrozenDecoders, loss: Tensor<2>, kernels| {
+            let losses = frozen.losses(input.clone(), target, kernels).unwrap();
             let gradients = (losses.clone() * loss).sum().backward();
             (numbers(&losses), numbers(&input.grad(&gradients).unwrap()))
         };
         let frozen = FrozenDecoders::new(&decoders).unwrap();
-        let (fast, fast_gradient) = run(&input, target.clone(), &frozen, loss.clone(), Path::Fast);
+        let (fast, fast_gradient) = run(&input, target.clone(), &frozen, loss.clone(), Kernels::Fused);
         let exact: Vec<_> = decoders
             .iter()
             .map(|(parameters, statistics)| (precise_decoder(parameters), comparison::precise_statistics(statistics)))
             .collect();
         let exact = FrozenDecoders::new(&exact).unwrap();
         let (plain, plain_gradient) =
-            run(&precise(&input), precise(&target).detach(), &exact, precise(&loss).detach(), Path::Plain);
+            run(&precise(&input), precise(&target).detach(), &exact, precise(&loss).detach(), Kernels::Reference);
         prop_assert!(difference(&fast, &plain, 1e-3) < 1e-4);
         prop_assert!(difference(&fast_gradient, &plain_gradient, 1e-4) < 1e-4);
     }
@@ -135,14 +135,14 @@ proptest! {
         let last: Tensor<4> = random([images, channels, side, side], normal(), &device).require_grad();
         let weights: Tensor<2> = random([all, images], between(0.0, 1.0), &device).require_grad();
         let loss = random(last.dims(), normal(), &device);
-        let run = |path| {
-            let sum = weighted_sum(outputs.clone(), with_last.then(|| last.clone()), weights.clone(), path).unwrap();
+        let run = |kernels| {
+            let sum = weighted_sum(outputs.clone(), with_last.then(|| last.clone()), weights.clone(), kernels).unwrap();
             let gradients = (sum.clone() * loss.clone()).sum().backward();
             let last = last.grad(&gradients).map_or_else(Vec::new, |gradient| numbers(&gradient));
             let of_outputs = numbers(&outputs.grad(&gradients).unwrap());
             [numbers(&sum), of_outputs, numbers(&weights.grad(&gradients).unwrap()), last]
         };
-        for (fast, plain) in run(Path::Fast).iter().zip(&run(Path::Plain)) {
+        for (fast, plain) in run(Kernels::Fused).iter().zip(&run(Kernels::Reference)) {
             prop_assert!(difference(fast, plain, 1e-3) < 1e-5);
         }
     }

@@ -5,7 +5,7 @@ mod comparison;
 
 use burn::tensor::Device;
 use comparison::difference;
-use lmc_kernels::Path;
+use lmc_kernels::Kernels;
 use lmc_kernels::batch_norm::Statistics;
 use lmc_kernels::conv::ConvShape;
 use lmc_kernels::decoder::{Decoder, DecoderShape, FrozenDecoder};
@@ -18,7 +18,7 @@ use lmc_kernels::workloads::{Training, WORKLOADS};
 fn steps(threads: usize) -> Vec<u32> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let mut training = Training::new(WORKLOADS[3], 9, Path::Fast, 5, &Device::flex()).unwrap();
+        let mut training = Training::new(WORKLOADS[3], 9, Kernels::Fused, 5, &Device::flex()).unwrap();
         (0..3).map(|_| training.step().unwrap().into_scalar::<f32>().to_bits()).collect()
     })
 }

@@ -8,7 +8,9 @@ mod comparison;
 
 use burn::tensor::{Tensor, TensorData};
 use comparison::{between, decoder, device, functional, normal, numbers, random, statistics};
-use lmc_kernels::{FrozenDecoders, FrozenFunctionals, Path, decoder_train, functional_train, weighted_sum};
+use lmc_kernels::{
+    FrozenDecoders, FrozenFunctionals, Kernels, decoder_train, functional_train, weighted_sum,
+};
 
 const STEP: f32 = 1e-3;
 
@@ -68,7 +70,7 @@ fn functional_block() {
     let parameters = functional([2, 3, 3], &device);
     let factors = random([3, 3, 3, 4], normal(), &device);
     let run = |input: &Tensor<4>, parameters: &_| {
-        functional_train(input.clone(), parameters, 2, Path::Fast).unwrap().output
+        functional_train(input.clone(), parameters, 2, Kernels::Fused).unwrap().output
     };
     let gradients = (run(&input, &parameters) * factors.clone()).sum().backward();
     compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
@@ -86,7 +88,7 @@ fn frozen_functional_blocks() {
     let input = random([2, 2, 5, 5], normal(), &device).require_grad();
     let blocks: Vec<_> = (0..2).map(|_| (functional([2, 3, 3], &device), statistics(3, &device))).collect();
     let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
-    let run = |input: &Tensor<4>| frozen.forward(input.clone(), Path::Fast).unwrap();
+    let run = |input: &Tensor<4>| frozen.forward(input.clone(), Kernels::Fused).unwrap();
     let factors = random([2, 2, 3, 3, 3], normal(), &device);
     let gradients = (run(&input) * factors.clone()).sum().backward();
     compare("input", &input, &input.grad(&gradients).unwrap(), |input| total(&run(&input), &factors));
@@ -100,7 +102,7 @@ fn decoder_block() {
     let parameters = decoder([2, 3, 3, 3], &device);
     let factors = random([2], between(20.0, 40.0), &device);
     let run = |input: &Tensor<4>, parameters: &_| {
-        decoder_train(input.clone(), target.clone(), parameters, Path::Fast).unwrap().output
+        decoder_train(input.clone(), target.clone(), parameters, Kernels::Fused).unwrap().output
     };
     let gradients = (run(&input, &parameters) * factors.clone()).sum().backward();
     compare("input", &input, &input.grad(&gradients).unwrap(), |input| {
@@ -121,7 +123,7 @@ fn frozen_decoders() {
     let target = random([2, 3, 7, 5], between(0.0, 1.0), &device);
     let decoders: Vec<_> = (0..2).map(|_| (decoder([2, 3, 3, 4], &device), statistics(3, &device))).collect();
     let frozen = FrozenDecoders::new(&decoders).unwrap();
-    let run = |inputs: &Tensor<5>| frozen.losses(inputs.clone(), target.clone(), Path::Fast).unwrap();
+    let run = |inputs: &Tensor<5>| frozen.losses(inputs.clone(), target.clone(), Kernels::Fused).unwrap();
     let factors = random([2, 2], between(20.0, 40.0), &device);
     let gradients = (run(&inputs) * factors.clone()).sum().backward();
     compare("inputs", &inputs, &inputs.grad(&gradients).unwrap(), |inputs| total(&run(&inputs), &factors));
@@ -135,7 +137,7 @@ fn weighted_sums() {
     let weights: Tensor<2> = random([3, 2], between(0.0, 1.0), &device).require_grad();
     let factors = random([2, 3, 2, 2], normal(), &device);
     let run = |outputs: &Tensor<5>, last: &Tensor<4>, weights: &Tensor<2>| {
-        weighted_sum(outputs.clone(), Some(last.clone()), weights.clone(), Path::Fast).unwrap()
+        weighted_sum(outputs.clone(), Some(last.clone()), weights.clone(), Kernels::Fused).unwrap()
     };
     let gradients = (run(&outputs, &last, &weights) * factors.clone()).sum().backward();
     let gradient = outputs.grad(&gradients).unwrap();

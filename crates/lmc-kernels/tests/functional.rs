@@ -8,7 +8,7 @@ use comparison::{
     clear_pools, config, device, difference, functional, normal, numbers, precise, precise_functional, random,
 };
 use lmc_kernels::{
-    FrozenFunctionals, FunctionalParameters, Path, RunningStatistics, functional_train, pooled_conv,
+    FrozenFunctionals, FunctionalParameters, Kernels, RunningStatistics, functional_train, pooled_conv,
 };
 use proptest::prelude::*;
 
@@ -54,9 +54,9 @@ fn results(
     parameters: &FunctionalParameters,
     loss: &Tensor<4>,
     padding: usize,
-    path: Path,
+    kernels: Kernels,
 ) -> Vec<(&'static str, Vec<f64>)> {
-    let trained = functional_train(input.clone(), parameters, padding, path).unwrap();
+    let trained = functional_train(input.clone(), parameters, padding, kernels).unwrap();
     let gradients = (trained.output.clone() * loss.clone()).sum().backward();
     vec![
         ("output", numbers(&trained.output)),
@@ -80,9 +80,9 @@ proptest! {
         let parameters = functional([case.inputs, case.outputs, case.kernel], &device);
         let clear = clear_pools(&input, &parameters, None, case.padding);
         let loss = (random(clear.dims(), normal(), &device) * clear).detach();
-        let fast = results(&input, &parameters, &loss, case.padding, Path::Fast);
+        let fast = results(&input, &parameters, &loss, case.padding, Kernels::Fused);
         let exact = precise_functional(&parameters);
-        let plain = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Path::Plain);
+        let plain = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Kernels::Reference);
         // With hardly any spread batch norm multiplies rounding by hundreds.
         prop_assume!(plain[2].1.iter().all(|&variance| variance > 1e-3));
         for ((name, fast), (_, plain)) in fast.iter().zip(&plain) {
@@ -116,23 +116,23 @@ proptest! {
         };
         let clear = clear_pools(&input, &plain_norm, Some(&same), case.padding);
         let loss = (random(clear.dims(), normal(), &device) * clear).detach();
-        let run = |input: &Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>, loss: Tensor<4>, path| {
-            let output = pooled_conv(input.clone(), weight.clone(), bias.clone(), case.padding, path).unwrap();
+        let run = |input: &Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>, loss: Tensor<4>, kernels| {
+            let output = pooled_conv(input.clone(), weight.clone(), bias.clone(), case.padding, kernels).unwrap();
             let gradients = (output.clone() * loss).sum().backward();
             let gradient = |tensor: &Tensor<4>| numbers(&tensor.grad(&gradients).unwrap());
             let of_bias = numbers(&bias.grad(&gradients).unwrap());
             [numbers(&output), gradient(input), gradient(weight), of_bias]
         };
-        let fast = run(&input, &block.weight, &block.bias, loss.clone(), Path::Fast);
+        let fast = run(&input, &block.weight, &block.bias, loss.clone(), Kernels::Fused);
         let exact = precise(&loss).detach();
-        let plain = run(&precise(&input), &precise(&block.weight), &precise(&block.bias), exact, Path::Plain);
+        let plain = run(&precise(&input), &precise(&block.weight), &precise(&block.bias), exact, Kernels::Reference);
         for (at, (fast, plain)) in fast.iter().zip(&plain).enumerate() {
             let worst = difference(fast, plain, 1e-3);
             prop_assert!(worst < 1e-4, "{}: differs by {}", at, worst);
         }
         // Without gradients the same numbers.
         let untracked = pooled_conv(
-            input.clone().inner(), block.weight.clone().inner(), block.bias.clone().inner(), case.padding, Path::Fast,
+            input.clone().inner(), block.weight.clone().inner(), block.bias.clone().inner(), case.padding, Kernels::Fused,
         );
         prop_assert_eq!(numbers(&untracked.unwrap()), fast[0].clone());
     }
@@ -150,19 +150,19 @@ proptest! {
         let clear = blocks.iter().map(|(block, statistics)| clear_pools(&input, block, Some(statistics), case.padding));
         let clear: Tensor<5> = Tensor::stack(clear.collect(), 0);
         let loss = (random(clear.dims(), normal(), &device) * clear).detach();
-        let run = |input: &Tensor<4>, frozen: &FrozenFunctionals, loss: Tensor<5>, path| {
-            let output = frozen.forward(input.clone(), path).unwrap();
+        let run = |input: &Tensor<4>, frozen: &FrozenFunctionals, loss: Tensor<5>, kernels| {
+            let output = frozen.forward(input.clone(), kernels).unwrap();
             let gradients = (output.clone() * loss).sum().backward();
             (numbers(&output), numbers(&input.grad(&gradients).unwrap()))
         };
         let frozen = FrozenFunctionals::new(&blocks, case.padding).unwrap();
-        let (fast, fast_gradient) = run(&input, &frozen, loss.clone(), Path::Fast);
+        let (fast, fast_gradient) = run(&input, &frozen, loss.clone(), Kernels::Fused);
         let exact: Vec<_> = blocks
             .iter()
             .map(|(block, statistics)| (precise_functional(block), comparison::precise_statistics(statistics)))
             .collect();
         let exact = FrozenFunctionals::new(&exact, case.padding).unwrap();
-        let (plain, plain_gradient) = run(&precise(&input), &exact, precise(&loss).detach(), Path::Plain);
+        let (plain, plain_gradient) = run(&precise(&input), &exact, precise(&loss).detach(), Kernels::Reference);
         prop_assert!(difference(&fast, &plain, 1e-3) < 1e-4);
         prop_assert!(difference(&fast_gradient, &plain_gradient, 1e-3) < 1e-4);
     }
@@ -175,8 +175,8 @@ fn frozen_blocks_take_images_of_another_size_after_the_first() {
     let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
     for side in [8, 5, 12] {
         let input = random([2, 3, side, side], normal(), &device);
-        let [fast, plain] =
-            [Path::Fast, Path::Plain].map(|path| numbers(&frozen.forward(input.clone(), path).unwrap()));
+        let [fast, plain] = [Kernels::Fused, Kernels::Reference]
+            .map(|kernels| numbers(&frozen.forward(input.clone(), kernels).unwrap()));
         assert!(difference(&fast, &plain, 1e-3) < 1e-5);
     }
 }

@@ -5,7 +5,9 @@ mod comparison;
 
 use burn::tensor::{FloatDType, Tensor};
 use comparison::{decoder, device, functional, normal, numbers, random, statistics};
-use lmc_kernels::{FrozenDecoders, FrozenFunctionals, Path, decoder_train, functional_train, weighted_sum};
+use lmc_kernels::{
+    FrozenDecoders, FrozenFunctionals, Kernels, decoder_train, functional_train, weighted_sum,
+};
 
 /// An input of `[2, channels, 9, 9]` whose first image has a strange number in the middle.
 fn strange(number: f64, channels: usize) -> Tensor<4> {
@@ -20,7 +22,7 @@ fn nan_and_infinity_come_out_as_such() {
         for channels in [3, 64] {
             let input = strange(number, channels).require_grad();
             let block = functional([channels, 64, 3], &device);
-            let trained = functional_train(input.clone(), &block, 2, Path::Fast).unwrap();
+            let trained = functional_train(input.clone(), &block, 2, Kernels::Fused).unwrap();
             // Batch statistics carry it to every image.
             assert!(numbers(&trained.output).iter().all(|value| !value.is_finite()), "trained, {number}");
             let gradients = trained.output.sum().backward();
@@ -28,7 +30,7 @@ fn nan_and_infinity_come_out_as_such() {
             assert!(gradient.iter().any(|value| !value.is_finite()), "gradient, {number}");
 
             let frozen = FrozenFunctionals::new(&[(block, statistics(64, &device))], 2).unwrap();
-            let output = numbers(&frozen.forward(input.clone(), Path::Fast).unwrap());
+            let output = numbers(&frozen.forward(input.clone(), Kernels::Fused).unwrap());
             let (first, second) = output.split_at(output.len() / 2);
             assert!(first.iter().any(|value| !value.is_finite()), "frozen, {number}");
             assert!(second.iter().all(|value| value.is_finite()), "the other image, {number}");
@@ -36,10 +38,11 @@ fn nan_and_infinity_come_out_as_such() {
         let features = strange(number, 64);
         let target = random([2, 3, 16, 16], comparison::between(0.0, 1.0), &device);
         let parameters = decoder([64, 64, 3, 3], &device);
-        let losses = decoder_train(features.clone(), target.clone(), &parameters, Path::Fast).unwrap().output;
+        let losses =
+            decoder_train(features.clone(), target.clone(), &parameters, Kernels::Fused).unwrap().output;
         assert!(numbers(&losses).iter().all(|loss| !loss.is_finite()), "losses, {number}");
         let frozen = FrozenDecoders::new(&[(parameters, statistics(64, &device))]).unwrap();
-        let losses = numbers(&frozen.losses(features.unsqueeze_dim(0), target, Path::Fast).unwrap());
+        let losses = numbers(&frozen.losses(features.unsqueeze_dim(0), target, Kernels::Fused).unwrap());
         // A sigmoid may take infinity to 0 or 1: then the error is a real one.
         let right =
             if number.is_nan() { losses[0].is_nan() } else { !losses[0].is_finite() || losses[0] > 0.01 };
@@ -60,7 +63,7 @@ fn functional_blocks_say_which_shapes_do_not_fit() {
     let device = device(3);
     let block = functional([3, 8, 3], &device);
     let run = |shape: [usize; 4], padding| {
-        message!(functional_train(Tensor::zeros(shape, &device), &block, padding, Path::Fast))
+        message!(functional_train(Tensor::zeros(shape, &device), &block, padding, Kernels::Fused))
     };
     assert_eq!(
         run([0, 3, 8, 8], 2),
@@ -73,11 +76,12 @@ fn functional_blocks_say_which_shapes_do_not_fit() {
     other.gamma = Tensor::zeros([7], &device);
     let input = Tensor::zeros([2, 3, 8, 8], &device);
     assert!(
-        message!(functional_train(input.clone(), &other, 2, Path::Fast)).contains("gamma needs 8 numbers")
+        message!(functional_train(input.clone(), &other, 2, Kernels::Fused))
+            .contains("gamma needs 8 numbers")
     );
     let half = input.clone().cast(FloatDType::F64);
     assert!(
-        message!(functional_train(half, &block, 2, Path::Fast))
+        message!(functional_train(half, &block, 2, Kernels::Fused))
             .contains("numbers of type F32 are needed, not F64")
     );
 
@@ -88,7 +92,7 @@ fn functional_blocks_say_which_shapes_do_not_fit() {
     );
     let frozen = FrozenFunctionals::new(&modules[..1], 2).unwrap();
     assert!(
-        message!(frozen.forward(Tensor::zeros([0, 3, 8, 8], &device), Path::Fast))
+        message!(frozen.forward(Tensor::zeros([0, 3, 8, 8], &device), Kernels::Fused))
             .contains("at least one image")
     );
 }
@@ -99,7 +103,7 @@ fn decoders_and_sums_say_which_shapes_do_not_fit() {
     let parameters = decoder([8, 8, 3, 3], &device);
     let run = |input: [usize; 4], target: [usize; 4]| {
         let (input, target) = (Tensor::zeros(input, &device), Tensor::zeros(target, &device));
-        message!(decoder_train(input, target, &parameters, Path::Fast))
+        message!(decoder_train(input, target, &parameters, Kernels::Fused))
     };
     assert!(run([2, 8, 5, 5], [2, 3, 9, 9]).contains("the decoder makes [2, 3, 8, 8]"));
     assert!(run([2, 8, 1, 1], [2, 3, 2, 2]).contains("at least 2x2 pixels"));
@@ -109,11 +113,11 @@ fn decoders_and_sums_say_which_shapes_do_not_fit() {
     let outputs = Tensor::zeros([2, 2, 8, 5, 5], &device);
     let target = Tensor::zeros([2, 3, 8, 8], &device);
     assert!(
-        message!(frozen.losses(outputs.clone(), target, Path::Fast))
+        message!(frozen.losses(outputs.clone(), target, Kernels::Fused))
             .contains("1 decoders and outputs of 2 modules")
     );
     let weights = Tensor::zeros([3, 2], &device);
-    let wrong = message!(weighted_sum(outputs, None, weights, Path::Fast));
+    let wrong = message!(weighted_sum(outputs, None, weights, Kernels::Fused));
     assert!(
         wrong.contains("the weights of 2 modules are [2, 2]") && wrong.contains("weights [3, 2]"),
         "{wrong}"

@@ -20,7 +20,7 @@ use lmc::network::NetworkConfig;
 use lmc::prediction::images;
 use lmc::tensors::{Visitor, Walk, join, train, without_gradients};
 use lmc::{Error, Learned, Material, Result};
-use lmc_kernels::{Path, weighted_sum};
+use lmc_kernels::{Kernels, weighted_sum};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -203,7 +203,7 @@ impl Method for SoftGating {
                 x = match (old, new) {
                     (Some(old), new) => {
                         let weights = search.parts.controller.weights(layer, &x)?;
-                        weighted_sum(old.forward(x, Path::Fast)?, new, weights, Path::Fast)?
+                        weighted_sum(old.forward(x, Kernels::Fused)?, new, weights, Kernels::Fused)?
                     }
                     // The first task's one module needs no controller.
                     (None, Some(new)) => new,

@@ -3,7 +3,7 @@
 //! `maxpool 2x2 (relu (batch norm (convolution 3x3, padding 2)))`: a map of side n becomes one of side ⌊(n + 2) / 2⌋.
 
 use burn::tensor::{Device, Tensor};
-use lmc_kernels::{FunctionalParameters, Path, RunningStatistics, functional_train};
+use lmc_kernels::{FunctionalParameters, Kernels, RunningStatistics, functional_train};
 use lmc_streams::Seed;
 
 use crate::error::Result;
@@ -72,7 +72,7 @@ impl Functional {
                 beta: beta.detach(),
             };
         }
-        let trained = functional_train(input, &parameters, PADDING, Path::Fast)?;
+        let trained = functional_train(input, &parameters, PADDING, Kernels::Fused)?;
         self.running = trained.statistics.update(&self.running, MOMENTUM);
         Ok(trained.output) // [batch, outputs, ⌊(h + 2) / 2⌋, ⌊(w + 2) / 2⌋]
     }

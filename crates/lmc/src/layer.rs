@@ -8,7 +8,7 @@
 //! last.
 
 use burn::tensor::{Device, Tensor};
-use lmc_kernels::{Path, weighted_sum};
+use lmc_kernels::{Kernels, weighted_sum};
 
 use crate::composition::PerModule;
 use crate::error::{Error, Result};
@@ -197,7 +197,7 @@ impl Responses {
             }
             (Some((outputs, _)), free) => {
                 let weights = weight_tensor(weights, device);
-                Ok(weighted_sum(outputs, free.map(|(output, _)| output), weights, Path::Fast)?)
+                Ok(weighted_sum(outputs, free.map(|(output, _)| output), weights, Kernels::Fused)?)
             }
         }
     }

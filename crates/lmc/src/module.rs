@@ -2,7 +2,7 @@
 //! is (paper §3).
 
 use burn::tensor::{Device, Tensor};
-use lmc_kernels::{FrozenFunctionals, Path};
+use lmc_kernels::{FrozenFunctionals, Kernels};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +118,7 @@ impl FrozenFunctional {
 
     /// `[batch, channel, row, column]`.
     pub fn forward(&self, input: Tensor<4>) -> Result<Tensor<4>> {
-        let outputs = self.0.forward(input, Path::Fast)?;
+        let outputs = self.0.forward(input, Kernels::Fused)?;
         let [_, images, channels, height, width] = outputs.dims();
         Ok(outputs.reshape([images, channels, height, width]))
     }
@@ -160,7 +160,7 @@ impl FrozenModules {
 
     /// Outputs `[module, batch, channel, row, column]`.
     pub fn outputs(&self, input: Tensor<4>) -> Result<Tensor<5>> {
-        Ok(self.functionals.forward(input, Path::Fast)?)
+        Ok(self.functionals.forward(input, Kernels::Fused)?)
     }
 
     /// Losses `[module, batch]`; with `attached` they send gradients to the input through the outputs.

@@ -14,8 +14,8 @@ use super::flex::{
     vector,
 };
 use super::{
-    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path,
-    TrainedTensors,
+    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
+    Packed, TrainedTensors,
 };
 use crate::conv::ConvShape;
 use crate::decoder::FrozenDecoder;
@@ -24,14 +24,14 @@ use crate::instruction_set::InstructionSet;
 use crate::scratch::Scratch;
 use crate::{decoder, functional, reference, weighted_sum};
 
-impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
+impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
     fn functional_train(
         input: FloatTensor<Self>,
         parameters: FunctionalTensors<Self>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::functional_train::<Self>(input, parameters, padding);
         }
         let FunctionalTensors { weight, bias, gamma, beta } = parameters;
@@ -56,9 +56,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         parameters: FrozenFunctionalTensors<Self>,
         packed: Packed<FrozenFunctional>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::functional_frozen::<Self>(&input, &parameters, padding);
         }
         let prepared = Frozen.prepare::<C>([input.node()]).compute_bound().stateful();
@@ -88,9 +88,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::pooled_conv::<Self>(input, weight, bias, padding);
         }
         let prepared = Pooled.prepare::<C>([input.node(), weight.node(), bias.node()]);
@@ -109,9 +109,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         input: FloatTensor<Self>,
         target: FloatTensor<Self>,
         parameters: DecoderTensors<Self>,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::decoder_train::<Self>(input, target, parameters);
         }
         let DecoderTensors { first, first_bias, gamma, beta, second, second_bias } = parameters;
@@ -139,9 +139,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         target: FloatTensor<Self>,
         parameters: FrozenDecoderTensors<Self>,
         packed: Packed<FrozenDecoder>,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::decoder_frozen::<Self>(&inputs, &target, &parameters);
         }
         let prepared = FrozenDecoders.prepare::<C>([inputs.node()]).compute_bound().stateful();
@@ -166,8 +166,12 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         }
     }
 
-    fn weighted_sum(outputs: FloatTensor<Self>, weights: FloatTensor<Self>, path: Path) -> FloatTensor<Self> {
-        if path == Path::Plain {
+    fn weighted_sum(
+        outputs: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        kernels: Kernels,
+    ) -> FloatTensor<Self> {
+        if kernels == Kernels::Reference {
             return reference::weighted_sum::<Self>(outputs, weights);
         }
         let nodes = [outputs.node(), weights.node()];
@@ -183,9 +187,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         outputs: FloatTensor<Self>,
         last: FloatTensor<Self>,
         weights: FloatTensor<Self>,
-        path: Path,
+        kernels: Kernels,
     ) -> FloatTensor<Self> {
-        if path == Path::Plain {
+        if kernels == Kernels::Reference {
             return reference::weighted_sum_with::<Self>(outputs, last, weights);
         }
         let nodes = [outputs.node(), last.node(), weights.node()];

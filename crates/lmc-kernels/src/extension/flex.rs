@@ -6,8 +6,8 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, TensorData};
 
 use super::{
-    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path,
-    TrainedTensors,
+    DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
+    Packed, TrainedTensors,
 };
 use crate::batch_norm::Statistics;
 use crate::conv::ConvShape;
@@ -292,16 +292,16 @@ pub fn sum(stack: &Primitive, last: Option<&Primitive>, weights: &Primitive) -> 
     images(out, [shape[1], shape[2], shape[3], shape[4]])
 }
 
-impl Kernels for Flex {
+impl KernelBackend for Flex {
     fn functional_train(
         input: Primitive,
         parameters: FunctionalTensors<Self>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        match path {
-            Path::Fast => Block::new(&input, &parameters, padding).train().0,
-            Path::Plain => reference::functional_train::<Self>(input, parameters, padding),
+        match kernels {
+            Kernels::Fused => Block::new(&input, &parameters, padding).train().0,
+            Kernels::Reference => reference::functional_train::<Self>(input, parameters, padding),
         }
     }
 
@@ -310,11 +310,11 @@ impl Kernels for Flex {
         parameters: FrozenFunctionalTensors<Self>,
         packed: Packed<FrozenFunctional>,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> Primitive {
-        match path {
-            Path::Fast => functional_frozen(&input, &parameters, &packed, padding, false).0,
-            Path::Plain => reference::functional_frozen::<Self>(&input, &parameters, padding),
+        match kernels {
+            Kernels::Fused => functional_frozen(&input, &parameters, &packed, padding, false).0,
+            Kernels::Reference => reference::functional_frozen::<Self>(&input, &parameters, padding),
         }
     }
 
@@ -323,11 +323,11 @@ impl Kernels for Flex {
         weight: Primitive,
         bias: Primitive,
         padding: usize,
-        path: Path,
+        kernels: Kernels,
     ) -> Primitive {
-        match path {
-            Path::Fast => PooledBlock::new(&input, &weight, &bias, padding).forward(false).0,
-            Path::Plain => reference::pooled_conv::<Self>(input, weight, bias, padding),
+        match kernels {
+            Kernels::Fused => PooledBlock::new(&input, &weight, &bias, padding).forward(false).0,
+            Kernels::Reference => reference::pooled_conv::<Self>(input, weight, bias, padding),
         }
     }
 
@@ -335,11 +335,11 @@ impl Kernels for Flex {
         input: Primitive,
         target: Primitive,
         parameters: DecoderTensors<Self>,
-        path: Path,
+        kernels: Kernels,
     ) -> TrainedTensors<Self> {
-        match path {
-            Path::Fast => DecoderBlock::new(&input, &parameters).train(&target).0,
-            Path::Plain => reference::decoder_train::<Self>(input, target, parameters),
+        match kernels {
+            Kernels::Fused => DecoderBlock::new(&input, &parameters).train(&target).0,
+            Kernels::Reference => reference::decoder_train::<Self>(input, target, parameters),
         }
     }
 
@@ -348,25 +348,30 @@ impl Kernels for Flex {
         target: Primitive,
         parameters: FrozenDecoderTensors<Self>,
         packed: Packed<FrozenDecoder>,
-        path: Path,
+        kernels: Kernels,
     ) -> Primitive {
-        match path {
-            Path::Fast => decoder_frozen(&inputs, &target, &parameters, &packed, false).0,
-            Path::Plain => reference::decoder_frozen::<Self>(&inputs, &target, &parameters),
+        match kernels {
+            Kernels::Fused => decoder_frozen(&inputs, &target, &parameters, &packed, false).0,
+            Kernels::Reference => reference::decoder_frozen::<Self>(&inputs, &target, &parameters),
         }
     }
 
-    fn weighted_sum(outputs: Primitive, weights: Primitive, path: Path) -> Primitive {
-        match path {
-            Path::Fast => sum(&channels_last(&outputs), None, &weights),
-            Path::Plain => reference::weighted_sum::<Self>(outputs, weights),
+    fn weighted_sum(outputs: Primitive, weights: Primitive, kernels: Kernels) -> Primitive {
+        match kernels {
+            Kernels::Fused => sum(&channels_last(&outputs), None, &weights),
+            Kernels::Reference => reference::weighted_sum::<Self>(outputs, weights),
         }
     }
 
-    fn weighted_sum_with(outputs: Primitive, last: Primitive, weights: Primitive, path: Path) -> Primitive {
-        match path {
-            Path::Fast => sum(&channels_last(&outputs), Some(&channels_last(&last)), &weights),
-            Path::Plain => reference::weighted_sum_with::<Self>(outputs, last, weights),
+    fn weighted_sum_with(
+        outputs: Primitive,
+        last: Primitive,
+        weights: Primitive,
+        kernels: Kernels,
+    ) -> Primitive {
+        match kernels {
+            Kernels::Fused => sum(&channels_last(&outputs), Some(&channels_last(&last)), &weights),
+            Kernels::Reference => reference::weighted_sum_with::<Self>(outputs, last, weights),
         }
     }
 }

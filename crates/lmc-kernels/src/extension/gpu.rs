@@ -3,8 +3,8 @@
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::{Autodiff, Cube};
 
-use super::Kernels;
+use super::KernelBackend;
 
-impl Kernels for Cube {}
+impl KernelBackend for Cube {}
 
-impl<C: CheckpointStrategy> Kernels for Autodiff<Cube, C> {}
+impl<C: CheckpointStrategy> KernelBackend for Autodiff<Cube, C> {}

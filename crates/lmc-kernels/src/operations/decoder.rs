@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
 use crate::decoder;
-use crate::extension::{DecoderTensors, FrozenDecoderTensors, Kernels, Packed, Path};
+use crate::extension::{DecoderTensors, FrozenDecoderTensors, KernelBackend, Kernels, Packed};
 
 /// Parameters of a decoder.
 #[derive(Clone, Debug)]
@@ -33,17 +33,17 @@ impl DecoderParameters {
     }
 
     /// The smallest maps are left to burn's own operations.
-    fn path(input: [usize; 4], path: Path) -> Path {
-        if Self::cut(input) == 2 { path } else { Path::Plain }
+    fn kernels(input: [usize; 4], kernels: Kernels) -> Kernels {
+        if Self::cut(input) == 2 { kernels } else { Kernels::Reference }
     }
 
     /// `input` is a module's output, `[image, channel, row, column]`.
-    fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, path: Path) -> Result<()> {
+    fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, kernels: Kernels) -> Result<()> {
         let check =
             check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta).given("second", &self.second);
         let check = check.given("second bias", &self.second_bias);
-        check.floats(path)?;
+        check.floats(kernels)?;
         let [images, channels, height, width] = input;
         let [inputs, hidden, rows, columns] = self.first.dims();
         let [from, outputs, kernel, other] = self.second.dims();
@@ -82,10 +82,10 @@ pub fn decoder_train(
     input: Tensor<4>,
     target: Tensor<4>,
     parameters: &DecoderParameters,
-    path: Path,
+    kernels: Kernels,
 ) -> Result<Trained<1>> {
-    let path = DecoderParameters::path(input.dims(), path);
-    parameters.check(Check::new("decoder").given("input", &input), input.dims(), &target, path)?;
+    let kernels = DecoderParameters::kernels(input.dims(), kernels);
+    parameters.check(Check::new("decoder").given("input", &input), input.dims(), &target, kernels)?;
     let [images, _, height, width] = input.dims();
     let cut = DecoderParameters::cut(input.dims());
     let count = images * 2 * (height - cut) * 2 * (width - cut);
@@ -99,7 +99,7 @@ pub fn decoder_train(
         second_bias: second_bias.into_dispatch(),
     };
     let target = target.detach();
-    let trained = Dispatch::decoder_train(input.into_dispatch(), target.into_dispatch(), tensors, path);
+    let trained = Dispatch::decoder_train(input.into_dispatch(), target.into_dispatch(), tensors, kernels);
     let (mean, variance) = (Tensor::from_dispatch(trained.mean), Tensor::from_dispatch(trained.variance));
     Ok(Trained {
         output: Tensor::from_dispatch(trained.output),
@@ -129,7 +129,7 @@ impl FrozenDecoders {
             let check =
                 Check::new("frozen decoders").given("first", &module.first).given("second", &module.second);
             let check = check.given("mean", &statistics.mean).given("variance", &statistics.variance);
-            check.floats(Path::Plain)?;
+            check.floats(Kernels::Reference)?;
             let same =
                 module.first.dims() == first.first.dims() && module.second.dims() == first.second.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
@@ -155,15 +155,15 @@ impl FrozenDecoders {
     }
 
     /// Losses `[module, image]` of the modules' outputs, `[module, image, channel, row, column]`.
-    pub fn losses(&self, outputs: Tensor<5>, target: Tensor<4>, path: Path) -> Result<Tensor<2>> {
+    pub fn losses(&self, outputs: Tensor<5>, target: Tensor<4>, kernels: Kernels) -> Result<Tensor<2>> {
         let [modules, images, channels, height, width] = outputs.dims();
         let check = Check::new("frozen decoders").given("outputs", &outputs);
         let own = self.modules;
         check
             .that(modules == own, || format!("there are {own} decoders and outputs of {modules} modules"))?;
         let input = [images, channels, height, width];
-        let path = DecoderParameters::path(input, path);
-        self.first.check(check, input, &target, path)?;
+        let kernels = DecoderParameters::kernels(input, kernels);
+        self.first.check(check, input, &target, kernels)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         let target = target.detach().into_dispatch();
         Ok(Tensor::from_dispatch(Dispatch::decoder_frozen(
@@ -171,7 +171,7 @@ impl FrozenDecoders {
             target,
             tensors,
             packed,
-            path,
+            kernels,
         )))
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
-use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, Kernels, Packed, Path};
+use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels, Packed};
 use crate::functional;
 
 /// Parameters of a functional block.
@@ -21,10 +21,10 @@ pub struct FunctionalParameters {
 }
 
 impl FunctionalParameters {
-    fn check(&self, check: Check, input: &Tensor<4>, padding: usize, path: Path) -> Result<()> {
+    fn check(&self, check: Check, input: &Tensor<4>, padding: usize, kernels: Kernels) -> Result<()> {
         let check = check.given("input", input).given("weight", &self.weight).given("bias", &self.bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta);
-        check.floats(path)?;
+        check.floats(kernels)?;
         check.convolution(input, &self.weight, padding)?;
         let [outputs, ..] = self.weight.dims();
         for (name, vector) in [("bias", &self.bias), ("gamma", &self.gamma), ("beta", &self.beta)] {
@@ -41,9 +41,9 @@ pub fn functional_train(
     input: Tensor<4>,
     parameters: &FunctionalParameters,
     padding: usize,
-    path: Path,
+    kernels: Kernels,
 ) -> Result<Trained<4>> {
-    parameters.check(Check::new("functional block"), &input, padding, path)?;
+    parameters.check(Check::new("functional block"), &input, padding, kernels)?;
     let [images, _, height, width] = input.dims();
     let [_, _, kernel, _] = parameters.weight.dims();
     let count = images * (height + 2 * padding + 1 - kernel) * (width + 2 * padding + 1 - kernel);
@@ -54,7 +54,7 @@ pub fn functional_train(
         gamma: gamma.into_dispatch(),
         beta: beta.into_dispatch(),
     };
-    let trained = Dispatch::functional_train(input.into_dispatch(), tensors, padding, path);
+    let trained = Dispatch::functional_train(input.into_dispatch(), tensors, padding, kernels);
     let (mean, variance) = (Tensor::from_dispatch(trained.mean), Tensor::from_dispatch(trained.variance));
     Ok(Trained {
         output: Tensor::from_dispatch(trained.output),
@@ -90,7 +90,7 @@ impl FrozenFunctionals {
                 .given("gamma", &module.gamma);
             let check = check.given("beta", &module.beta).given("mean", &statistics.mean);
             let check = check.given("variance", &statistics.variance);
-            check.floats(Path::Plain)?;
+            check.floats(Kernels::Reference)?;
             let same = module.weight.dims() == first.weight.dims();
             check.that(same, || format!("module {number} has another shape than the first"))?;
             let vectors = [&module.bias, &module.gamma, &module.beta, &statistics.mean, &statistics.variance];
@@ -111,15 +111,15 @@ impl FrozenFunctionals {
     }
 
     /// Outputs of all modules, `[module, image, output, row, column]`.
-    pub fn forward(&self, input: Tensor<4>, path: Path) -> Result<Tensor<5>> {
-        self.first.check(Check::new("frozen functional blocks"), &input, self.padding, path)?;
+    pub fn forward(&self, input: Tensor<4>, kernels: Kernels) -> Result<Tensor<5>> {
+        self.first.check(Check::new("frozen functional blocks"), &input, self.padding, kernels)?;
         let (tensors, packed) = (self.tensors.clone(), self.packed.clone());
         Ok(Tensor::from_dispatch(Dispatch::functional_frozen(
             input.into_dispatch(),
             tensors,
             packed,
             self.padding,
-            path,
+            kernels,
         )))
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
 use super::{Check, Result};
-use crate::extension::{Kernels, Path};
+use crate::extension::{KernelBackend, Kernels};
 
 /// `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are `[output, input, row, column]`.
 pub fn pooled_conv(
@@ -12,11 +12,11 @@ pub fn pooled_conv(
     weight: Tensor<4>,
     bias: Tensor<1>,
     padding: usize,
-    path: Path,
+    kernels: Kernels,
 ) -> Result<Tensor<4>> {
     let check = Check::new("pooled convolution").given("input", &input);
     let check = check.given("weight", &weight).given("bias", &bias);
-    check.floats(path)?;
+    check.floats(kernels)?;
     check.convolution(&input, &weight, padding)?;
     let [outputs, ..] = weight.dims();
     check.that(bias.dims()[0] == outputs, || format!("bias needs {outputs} numbers, one per output"))?;
@@ -25,6 +25,6 @@ pub fn pooled_conv(
         weight.into_dispatch(),
         bias.into_dispatch(),
         padding,
-        path,
+        kernels,
     )))
 }

@@ -6,7 +6,7 @@ use lmc::Result;
 use lmc::functional::PADDING;
 use lmc::network::NetworkConfig;
 use lmc::tensors::{Draw, Role, Visitor, Walk, join};
-use lmc_kernels::{Path, pooled_conv};
+use lmc_kernels::{Kernels, pooled_conv};
 use lmc_streams::Seed;
 
 use crate::trunk::Classifier;
@@ -83,7 +83,7 @@ impl Controller {
             let [outputs, _, height, width] = block.weight.dims();
             let channels = x.dims()[1];
             let weight = block.weight.clone().slice([0..outputs, 0..channels, 0..height, 0..width]);
-            x = pooled_conv(x, weight, block.bias.clone(), PADDING, Path::Fast)?;
+            x = pooled_conv(x, weight, block.bias.clone(), PADDING, Kernels::Fused)?;
         }
         Ok(softmax(self.gates[layer].logits(x.flatten(1, 3)), 1).transpose())
     }

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use lmc::functional::{Functional, PADDING};
 use lmc::tensors::values;
 use lmc::{Error, Result};
-use lmc_kernels::{FrozenFunctionals, Path, weighted_sum};
+use lmc_kernels::{FrozenFunctionals, Kernels, weighted_sum};
 
 use super::controller::Controller;
 use crate::method::{Answer, Answers, Hint, largest};
@@ -55,7 +55,7 @@ impl Gated {
         let mut all = Vec::with_capacity(self.layers[controller].len());
         for (layer, modules) in self.layers[controller].iter().enumerate() {
             let weights = self.controllers[controller].weights(layer, &x)?;
-            x = weighted_sum(modules.forward(x, Path::Fast)?, None, weights.clone(), Path::Fast)?;
+            x = weighted_sum(modules.forward(x, Kernels::Fused)?, None, weights.clone(), Kernels::Fused)?;
             all.push(weights);
         }
         Ok((x.flatten(1, 3), all))

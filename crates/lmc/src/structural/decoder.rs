@@ -12,7 +12,7 @@
 //! 4 where it is odd.
 
 use burn::tensor::{Device, Tensor};
-use lmc_kernels::{DecoderParameters, Path, RunningStatistics, decoder_train};
+use lmc_kernels::{DecoderParameters, Kernels, RunningStatistics, decoder_train};
 use lmc_streams::Seed;
 
 use crate::error::Result;
@@ -72,7 +72,7 @@ impl DecoderConfig {
 impl Decoder {
     /// Losses of a batch with its own statistics, which the running ones follow.
     pub fn losses(&mut self, output: Tensor<4>, input: Tensor<4>) -> Result<Tensor<1>> {
-        let trained = decoder_train(output, input, &self.parameters, Path::Fast)?;
+        let trained = decoder_train(output, input, &self.parameters, Kernels::Fused)?;
         self.running = trained.statistics.update(&self.running, MOMENTUM);
         Ok(trained.output)
     }

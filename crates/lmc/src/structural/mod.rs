@@ -8,7 +8,7 @@ pub mod decoder;
 pub mod invertible;
 
 use burn::tensor::{Device, Tensor};
-use lmc_kernels::{FrozenDecoders, Path};
+use lmc_kernels::{FrozenDecoders, Kernels};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
@@ -154,7 +154,7 @@ impl FrozenStructurals {
     /// Losses `[module, batch]` of outputs `[module, batch, channel, row, column]`.
     pub fn losses(&self, outputs: Tensor<5>, input: Tensor<4>) -> Result<Tensor<2>> {
         match self {
-            Self::Decoders(decoders) => Ok(decoders.losses(outputs, input, Path::Fast)?),
+            Self::Decoders(decoders) => Ok(decoders.losses(outputs, input, Kernels::Fused)?),
             Self::Invertible(couplings) => {
                 let losses = couplings.iter().enumerate().map(|(module, coupling)| {
                     let [_, images, channels, height, width] = outputs.dims();
