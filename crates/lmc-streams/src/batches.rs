@@ -1,7 +1,7 @@
-//! Batches: bytes become floats on the way to the network.
+//! Batches: bytes become floats on the way to the network, here and nowhere else ([`Batch::push`]).
 //!
 //! The order depends on the seed alone, not on the machine or the number of threads; the last, partial
-//! batch is kept. Floats are made when a batch is asked for, in a buffer that can be used again.
+//! batch is kept. Floats are made when a batch is needed, in a buffer that can be used again.
 
 use crate::error::{Error, Result};
 use crate::image_set::ImageShape;
@@ -9,38 +9,38 @@ use crate::normalisation::Normalisation;
 use crate::seed::Seed;
 use crate::task::TaskSet;
 
-/// In which order images come.
+/// Order of the images of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As stored, class by class: how the paper tests.
+    /// The stored order, class by class: how the paper tests.
     Stored,
-    /// Shuffled by a seed, normally `seed.named("batches").numbered(epoch)`.
+    /// An order that is drawn from a seed, normally `seed.named("batches").numbered(epoch)`.
     Shuffled(Seed),
 }
 
-/// How batches are made.
+/// Size, order and normalisation of batches.
 #[derive(Clone, Debug)]
 pub struct BatchConfig {
     /// Images per batch; 64 in the paper.
     pub size: usize,
-    /// Their order.
+    /// Order of the images.
     pub order: Order,
-    /// Normalise with these statistics; by default values stay in `[0, 1]`.
+    /// Statistics to normalise with; without them values stay in `[0, 1]`.
     pub normalisation: Option<Normalisation>,
 }
 
 impl BatchConfig {
-    /// Shuffled batches, not normalised.
+    /// Makes shuffled batches of values in `[0, 1]`.
     pub fn shuffled(size: usize, seed: Seed) -> Self {
         Self { size, order: Order::Shuffled(seed), normalisation: None }
     }
 
-    /// Batches in stored order, not normalised.
+    /// Makes batches of values in `[0, 1]` in stored order.
     pub fn stored(size: usize) -> Self {
         Self { size, order: Order::Stored, normalisation: None }
     }
 
-    /// With these statistics.
+    /// Normalises with these statistics.
     pub fn normalised(self, statistics: Normalisation) -> Self {
         Self { normalisation: Some(statistics), ..self }
     }
@@ -54,28 +54,36 @@ impl BatchConfig {
             Order::Stored => (0..set.len() as u32).collect(),
             Order::Shuffled(seed) => seed.random().permutation(set.len()),
         };
-        let channels = set.shape().channels;
-        if let Some(statistics) = &self.normalisation
+        let scale = PixelScale::new(self.normalisation.as_ref(), set.shape().channels)?;
+        Ok(Batches { set, order, size: self.size, at: 0, scale, bytes: vec![0; set.shape().bytes()] })
+    }
+}
+
+/// From bytes to floats: the value of each byte in each channel, division by 255 and normalisation in one.
+#[derive(Clone, Debug)]
+pub struct PixelScale(Vec<[f32; 256]>); // [channel][byte]
+
+impl PixelScale {
+    /// Tabulates `(byte / 255 - mean) / deviation` for each channel, or `byte / 255` without statistics.
+    pub fn new(normalisation: Option<&Normalisation>, channels: usize) -> Result<Self> {
+        if let Some(statistics) = normalisation
             && (statistics.mean.len() != channels || statistics.deviation.len() != channels)
         {
             let problem = format!("{} means for {channels} channels", statistics.mean.len());
             return Err(Error::setting("normalisation", problem, "compute it from images of the same shape"));
         }
-        let scales = (0..channels).map(|channel| self.scale(channel)).collect();
-        Ok(Batches { set, order, size: self.size, at: 0, scales, bytes: vec![0; set.shape().bytes()] })
-    }
-
-    /// What each byte becomes in a channel: division by 255 and normalisation in one.
-    fn scale(&self, channel: usize) -> [f32; 256] {
-        let (mean, deviation) = match &self.normalisation {
-            Some(statistics) => (statistics.mean[channel], statistics.deviation[channel]),
-            None => (0.0, 1.0),
+        let table = |channel: usize| {
+            let (mean, deviation) = match normalisation {
+                Some(statistics) => (statistics.mean[channel], statistics.deviation[channel]),
+                None => (0.0, 1.0),
+            };
+            std::array::from_fn(|byte| (byte as f32 / 255.0 - mean) / deviation)
         };
-        std::array::from_fn(|byte| (byte as f32 / 255.0 - mean) / deviation)
+        Ok(Self((0..channels).map(table).collect()))
     }
 }
 
-/// Some images as floats.
+/// Images of one shape as floats, with their labels.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Values, `[image, channel, row, column]`.
@@ -88,6 +96,37 @@ pub struct Batch {
     pub shape: [usize; 4],
 }
 
+impl Batch {
+    /// Empties the batch for images of a shape; its memory stays.
+    pub fn clear(&mut self, shape: ImageShape) {
+        self.images.clear();
+        self.labels.clear();
+        self.positions.clear();
+        self.shape = [0, shape.channels, shape.height, shape.width];
+    }
+
+    /// Appends an image of the batch's shape, given as bytes `[channel, row, column]`.
+    pub fn push(&mut self, bytes: &[u8], label: u32, position: u32, scale: &PixelScale) {
+        let [count, _, height, width] = &mut self.shape;
+        for (plane, scale) in bytes.chunks_exact((*height * *width).max(1)).zip(&scale.0) {
+            self.images.extend(plane.iter().map(|&byte| scale[usize::from(byte)]));
+        }
+        *count += 1;
+        self.labels.push(label);
+        self.positions.push(position);
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Whether there are no images.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// An epoch of batches; an iterator, or [`Batches::fill`] to use one buffer again and again.
 #[derive(Debug)]
 pub struct Batches<'a> {
@@ -95,7 +134,7 @@ pub struct Batches<'a> {
     order: Vec<u32>,
     size: usize,
     at: usize,
-    scales: Vec<[f32; 256]>, // [channel][byte]
+    scale: PixelScale,
     bytes: Vec<u8>,
 }
 
@@ -103,22 +142,14 @@ impl Batches<'_> {
     /// Makes the next batch in `batch`; false at the end.
     pub fn fill(&mut self, batch: &mut Batch) -> bool {
         let end = (self.at + self.size).min(self.order.len());
-        let ImageShape { channels, height, width } = self.set.shape();
-        batch.positions.clear();
-        batch.positions.extend_from_slice(&self.order[self.at..end]);
-        batch.labels.clear();
-        batch.images.clear();
-        batch.images.reserve(batch.positions.len() * self.bytes.len());
-        batch.shape = [batch.positions.len(), channels, height, width];
-        for &position in &batch.positions {
-            batch.labels.push(self.set.label(position as usize));
+        batch.clear(self.set.shape());
+        batch.images.reserve((end - self.at) * self.bytes.len());
+        for &position in &self.order[self.at..end] {
             self.set.write(position as usize, &mut self.bytes);
-            for (plane, scale) in self.bytes.chunks_exact((height * width).max(1)).zip(&self.scales) {
-                batch.images.extend(plane.iter().map(|&byte| scale[usize::from(byte)]));
-            }
+            batch.push(&self.bytes, self.set.label(position as usize), position, &self.scale);
         }
         self.at = end;
-        !batch.positions.is_empty()
+        !batch.is_empty()
     }
 }
 

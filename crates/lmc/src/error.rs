@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lmc_kernels::ShapeError;
 
@@ -16,31 +16,22 @@ pub enum Error {
     /// Tensors that do not fit together.
     #[error("{0}; the images do not have the shape that this network was made for")]
     Shape(#[from] ShapeError),
-    /// Training left the numbers behind.
+    /// A training loss that is not finite.
     #[error(
         "training of task '{task}' diverged in epoch {epoch}: the loss is {loss}; use a smaller learning_rate"
     )]
     Diverged {
-        /// The task.
+        /// Name of the task.
         task: String,
-        /// Counted from 1.
+        /// The epoch, counted from 1.
         epoch: usize,
-        /// Not a number, or infinite.
+        /// The loss: not a number, or infinite.
         loss: f64,
     },
-    /// Somebody else is at it.
-    #[error(
-        "run directory {}: another process is working on it; wait for it, or choose another directory",
-        directory.display()
-    )]
-    Locked {
-        /// The directory.
-        directory: PathBuf,
-    },
-    /// Somebody asked to stop; what was reached is saved.
+    /// An observer stopped the training; what was reached is saved.
     #[error("stopped after {done}; run the same command again to go on")]
     Stopped {
-        /// What was finished.
+        /// What is done and saved.
         done: String,
     },
 }

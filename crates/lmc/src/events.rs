@@ -1,30 +1,25 @@
-//! What happens while a task is learned. Learning prints nothing; whoever listens renders these.
+//! What happens while a task is learned. Learning prints nothing; whoever observes it renders these.
 
 use serde::{Deserialize, Serialize};
 
-/// Something happened.
+/// One event of learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A stream begins.
-    StreamStarted {
-        /// How many tasks it has.
-        tasks: usize,
-    },
-    /// A task begins, or goes on after a break at `epoch`.
+    /// The training of a task begins, or resumes at `epoch`.
     TaskStarted {
-        /// Its name.
+        /// Name of the task.
         task: String,
-        /// Its number in the life of the model.
+        /// Number of the task in the life of the model, from 0.
         number: usize,
-        /// Epochs that it gets, unless modules are added late.
+        /// Epochs that the task gets, unless modules are added late.
         epochs: usize,
         /// Epochs that are done already.
         epoch: usize,
         /// Modules per layer.
         modules: Vec<usize>,
     },
-    /// A batch was learned.
+    /// A training step is done.
     Step {
         /// Epoch, from 0.
         epoch: usize,
@@ -32,61 +27,56 @@ pub enum Event {
         step: usize,
         /// Steps of the epoch.
         steps: usize,
-        /// The objective.
+        /// The objective of the batch.
         loss: f64,
     },
-    /// A layer grew.
+    /// A module was added to a layer.
     Expanded {
         /// The layer, from 0.
         layer: usize,
-        /// z of its modules.
+        /// z-scores of the layer's modules.
         z: Vec<f64>,
         /// Epoch, from 0.
         epoch: usize,
         /// Step in the epoch, from 0.
         step: usize,
     },
-    /// The new module is being fitted to those above it.
+    /// A projection phase begins: the new module is fitted to those above it.
     ProjectionStarted {
         /// The layer that grew.
         layer: usize,
         /// Steps of the phase.
         steps: usize,
     },
-    /// Modules may be added again.
+    /// A projection phase is over: modules may be added again.
     ProjectionEnded {
         /// Epoch, from 0.
         epoch: usize,
     },
-    /// All batches were seen once more.
+    /// An epoch is done: every training image was seen once more.
     EpochEnded {
         /// Epoch, from 0.
         epoch: usize,
         /// Epochs that the task gets.
         epochs: usize,
-        /// Mean objective.
+        /// Mean objective over the training images.
         loss: f64,
-        /// Mean cross-entropy.
+        /// Mean cross-entropy over the training images.
         cross_entropy: f64,
-        /// Share of training images told right while learning.
+        /// Share of training images that were classified correctly while learning.
         train_accuracy: f64,
-        /// Share of validation images told right, if they were asked.
+        /// Share of validation images that were classified correctly, if there was a validation.
         val_accuracy: Option<f64>,
         /// Modules per layer.
         modules: Vec<usize>,
     },
-    /// The state is on disk.
-    Checkpointed {
-        /// Epochs that are done.
-        epoch: usize,
-    },
-    /// A task is over.
+    /// The training of a task is over.
     TaskLearned {
-        /// Its name.
+        /// Name of the task.
         task: String,
         /// The epoch whose state was kept, from 0.
         best_epoch: usize,
-        /// Its validation accuracy.
+        /// Validation accuracy of that state.
         val_accuracy: Option<f64>,
         /// Modules per layer.
         modules: Vec<usize>,

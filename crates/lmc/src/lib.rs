@@ -1,69 +1,82 @@
 //! Local Module Composition: a network that grows out of small modules and does not forget.
 //!
+//! ```
+//! # use lmc::{Model, ModelConfig, Picture, Preset};
+//! # use lmc_streams::{Catalog, DataDirs, OwnTask, Seed};
+//! # fn main() -> lmc::Result<()> {
+//! # let own = OwnTask { name: "digits".into(), val_fraction: 0.2, seed: Seed::root(1), ..OwnTask::default() };
+//! # let mut task = own.read("generated-digits", &Catalog::new(DataDirs::default()))?;
+//! # let picture = task.test.picture(0);
+//! # (task.train, task.val) = (task.train.thinned(60), task.val.thinned(60));
+//! # let folder = std::env::temp_dir().join(format!("lmc-front-page-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).map_err(lmc_streams::Error::io("create", &folder))?;
+//! # let file = folder.join("shop.lmc");
+//! let mut model = Model::new(Preset::Own)?;                           // the paper's sizes, or:
+//! let mut model = ModelConfig::new(Preset::Own).width(8).seed(7).init()?;
+//! model.learn(&task)?;                                                // or learn_with(&task, &mut observer)
+//! let found = model.predict(&picture)?;                               // the task is not given
+//! println!("{} of task {}, {:.0} %", found.class, found.task, 100.0 * found.probability);
+//! # assert_eq!(found.task, "digits");
+//! # assert!(task.classes.contains(&found.class));
+//! # assert_eq!(found.module_weights, vec![vec![1.0]; 4]);
+//! model.save(&file)?;
+//! let other = Model::load(&file)?;
+//! # assert_eq!(other.predict(&picture)?, found);
+//! let both = Model::merge([model, other])?;                           // no data, no training
+//! # assert_eq!(both.network.modules(), [2, 2, 2, 2]);
+//! # std::fs::remove_dir_all(&folder).map_err(lmc_streams::Error::io("remove", &folder))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The paper in the order in which it is told, a file for each idea:
 //!
-//! 1. **A module** ([`module`]) has a [`functional`] component, which computes, and a [`structural`] component, which says
-//!    how well an input fits: a decoder that tells the input from the output, or an invertible map driven to zero.
-//! 2. **A layer** ([`layer`]) runs its modules side by side; [`composition`] turns their scores into weights, without a
-//!    task ID, and the layer's output is the weighted sum.
-//! 3. **A network** ([`network`]) is layers and, for each task, a [`head`] with a structural component of its own.
-//! 4. **Expansion** ([`expansion`]): every module remembers what its score usually is ([`statistics`]). When all modules
-//!    of a layer find a batch unusual, a new one is added.
-//! 5. **Projection** ([`projection`]): the new module first learns to give what the modules above it know.
-//! 6. **The learner** ([`learner`], with one [`lesson`] per task) does this for task after task. What was learned is frozen.
-//! 7. **Prediction** ([`prediction`]) finds the task of an image by itself: by structural loss, or by [`familiarity`];
-//!    [`novelty`] says when there is none, and [`evaluation`] counts how often it is right.
-//! 8. **Merging** ([`mod@merge`]) puts models that were trained apart side by side, without data and without training.
+//! 1. **A module** ([`internals::module`]) has a *functional* component, which computes ([`internals::module::functional`]), and a *structural*
+//!    component, which scores how well an input fits ([`internals::module::structural`]): a decoder that reconstructs the module's
+//!    input from its output, or an invertible map driven to zero. The structural loss is small for familiar inputs.
+//! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`] turns their structural losses
+//!    into weights, without a task ID, and the layer's output is the weighted sum.
+//! 3. **A network** ([`internals::network`]) is layers and, for each task, a head with a structural component of its own
+//!    ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop over layers.
+//! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean and deviation of its structural loss
+//!    ([`internals::module::statistics`]). When a batch is an outlier for all modules of a layer, a new one is added.
+//! 5. **Projection** ([`internals::growth::projection`]): the new module is first trained to give outputs that the modules above it know.
+//! 6. **Training** ([`internals::training`]) does this batch by batch. When a task is learned, everything is frozen.
+//! 7. **Inference** ([`internals::inference`]) finds the task of an image by itself: by structural loss, or by the distribution of each
+//!    task's scores; an image that fits none is new; the evaluator counts how often it is right.
+//! 8. **Merging** ([`Model::merge`]) puts models that were trained apart side by side, without data and without training.
 //!
-//! [`presets`] are the hyperparameters of the paper. Around the method: [`adam`], a [`cache`] of what frozen modules say,
-//! [`events`] for whoever watches, [`checkpoint`] for going on after a kill, model files ([`Learner::save`],
-//! [`Learner::load`]), and [`tensors`], the walk over a network's tensors that all of these use.
+//! [`Preset`] has the hyperparameters of the paper, [`Model::save`] writes the model file, and an [`Observer`] hears
+//! [`Event`]s while a task is learned.
 //!
-//! ```
-//! use lmc::network::NetworkConfig;
-//! use lmc::{Device, Learner, Material, presets};
-//! use lmc_streams::{Catalog, DataDirs, OwnTask, Seed};
-//!
-//! let own = OwnTask { name: "digits".into(), size: 32, channels: 3, val_fraction: 0.2, seed: Seed::root(1) };
-//! let task = own.read("generated-digits", &Catalog::new(DataDirs::default()))?;
-//! let (train, val) = (task.train.thinned(64), task.val.thinned(64));
-//!
-//! let config = lmc::LearnerConfig { epochs: 1, ..presets::preset("own")? };
-//! let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
-//! let mut learner = Learner::new(&network, config, 180, &Device::flex())?;
-//! let material = Material { task: "digits", classes: &task.classes, train: &train, val: &val };
-//! let learned = learner.learn(material, &mut |_, _| Ok(()))?;
-//! assert_eq!(learned.modules, [1, 1]);
-//! # Ok::<(), lmc::Error>(())
-//! ```
+//! The facade is what stands at the root of this crate: [`Model`], and what goes in and out of it. All else is behind
+//! [`internals`].
 
-pub mod adam;
-pub mod cache;
-pub mod checkpoint;
-pub mod composition;
 mod error;
-pub mod evaluation;
-pub mod events;
-pub mod expansion;
-pub mod familiarity;
-pub mod functional;
-pub mod head;
-pub mod layer;
-pub mod learner;
-pub mod lesson;
-pub mod merge;
-pub mod module;
-pub mod network;
-pub mod novelty;
-pub mod prediction;
-pub mod presets;
-pub mod projection;
-mod record;
-pub mod statistics;
-pub mod structural;
-mod tensor_file;
-pub mod tensors;
+mod events;
+mod file;
+mod growth;
+mod inference;
+mod merge;
+mod model;
+mod module;
+mod network;
+mod prediction;
+mod presets;
+mod tensors;
+mod training;
+
+pub mod internals;
 
 pub use burn::tensor::Device;
 pub use error::{Error, Result};
-pub use learner::{Learned, Learner, LearnerConfig, Material};
+pub use events::Event;
+pub use inference::evaluation::{Accuracy, EvalCounts, Evaluation, Protocol, TestSet};
+pub use lmc_streams::{Picture, Preparation, Task};
+pub use merge::MergeReport;
+pub use model::{Model, ModelConfig, Observer};
+pub use network::NetworkConfig;
+pub use prediction::Prediction;
+pub use presets::Preset;
+pub use training::config::LearnerConfig;
+pub use training::{TaskData, TaskReport};

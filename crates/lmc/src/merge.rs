@@ -6,17 +6,17 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::layer::Layer;
-use crate::learner::Learner;
+use crate::model::Model;
 use crate::module::LocalModule;
 use crate::network::Network;
+use crate::network::layer::Layer;
 
-/// What a merge did.
+/// Report of a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Merged {
+pub struct MergeReport {
     /// Names of the models.
     pub models: Vec<String>,
-    /// Modules per layer of each.
+    /// Modules per layer of each model.
     pub modules: Vec<Vec<usize>>,
     /// Tasks that got another name: model, old name, new name.
     pub renamed: Vec<[String; 3]>,
@@ -24,13 +24,13 @@ pub struct Merged {
     pub differences: Vec<String>,
 }
 
-/// One model out of several, each with a name.
-pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
+/// Makes one model of several, each with a name.
+pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
     let Some((first_name, first)) = models.first() else {
         return Err(Error::setting("merge", "there are no models", "name two or more"));
     };
     let names = distinct_names(models);
-    let mut merged = Merged {
+    let mut merged = MergeReport {
         models: names.clone(),
         modules: models.iter().map(|(_, model)| model.network.modules()).collect(),
         renamed: Vec::new(),
@@ -38,6 +38,10 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
     };
     for (name, model) in models {
         check(first_name, &first.network, name, model)?;
+        if model.preparation != first.preparation {
+            let problem = format!("pictures are prepared differently in '{first_name}' and '{name}'");
+            return Err(Error::setting("merge", problem, "merge models that prepare pictures alike"));
+        }
         if model.config.composition != first.config.composition {
             merged
                 .differences
@@ -64,8 +68,8 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
                 other != at && model.network.heads.iter().any(|other| other.task == head.task)
             });
             let mut head = head.clone();
-            // Its modules stand behind those of the models before it.
-            for (layer, range) in head.sees.iter_mut().flatten().enumerate() {
+            // The modules of this head stand behind those of the models before it.
+            for (layer, range) in head.view.iter_mut().flatten().enumerate() {
                 let before: usize =
                     models[..at].iter().map(|(_, model)| model.network.layers[layer].modules().len()).sum();
                 *range = range.start + before..range.end + before;
@@ -79,11 +83,11 @@ pub fn merge(models: &[(String, Learner)]) -> Result<(Learner, Merged)> {
         }
     }
     let network = Network { config, layers, heads, device: first.network.device.clone() };
-    Ok((Learner::with(network, first.config.clone(), first.seed), merged))
+    Ok((Model::with(network, first.config.clone(), first.preparation, first.seed), merged))
 }
 
 /// Names of the models; the same one twice gets a number.
-fn distinct_names(models: &[(String, Learner)]) -> Vec<String> {
+fn distinct_names(models: &[(String, Model)]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in models {
         let mut distinct = name.clone();
@@ -97,7 +101,7 @@ fn distinct_names(models: &[(String, Learner)]) -> Vec<String> {
     names
 }
 
-fn check(first_name: &str, first: &Network, name: &str, model: &Learner) -> Result<()> {
+fn check(first_name: &str, first: &Network, name: &str, model: &Model) -> Result<()> {
     let (a, b) = (&first.config, &model.network.config);
     let differ = |what: &str, a: String, b: String| {
         let problem = format!("{what} is {a} in '{first_name}' and {b} in '{name}'");
@@ -127,7 +131,7 @@ fn check(first_name: &str, first: &Network, name: &str, model: &Learner) -> Resu
             format!("{:?}", b.heads),
         );
     }
-    if model.lesson.is_some() || model.network.has_free_modules() {
+    if model.training.is_some() || model.network.has_trainable_modules() {
         let problem = format!("'{name}' is in the middle of a task");
         return Err(Error::setting("merge", problem, "finish the task first"));
     }

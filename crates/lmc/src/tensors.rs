@@ -2,9 +2,11 @@
 //!
 //! Components are plain structs of tensors; each names its own in `walk`, and what is done to them is a [`Visitor`].
 
+use std::collections::BTreeMap;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use lmc_kernels::RunningStatistics;
-use lmc_streams::{Random, Seed};
+use lmc_streams::{Batch, Random, Seed};
 
 use crate::error::{Error, Result};
 
@@ -19,45 +21,89 @@ pub enum Role {
     Buffer,
 }
 
-/// Does something to every tensor that it is shown.
+/// An operation on every tensor of a component.
 pub trait Visitor {
-    /// Shows a tensor; `name` is its path, like `functional.conv.weight`.
+    /// Visits a tensor; `name` is its path, like `functional.conv.weight`.
     fn visit<const D: usize>(&mut self, name: &str, role: Role, tensor: &mut Tensor<D>);
 }
 
-/// Has tensors.
+/// A component that has tensors.
 pub trait Walk {
-    /// Shows all tensors in a fixed order, with `path` in front of their names.
+    /// Visits all tensors in a fixed order, with `path` in front of their names.
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor);
 }
 
-/// A tensor without its type: what files hold.
+/// A tensor by name, without its type: what files hold.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plain {
-    /// Its path.
+pub struct NamedTensor {
+    /// Path of the tensor, like `layer2.module1.functional.conv.weight`.
     pub name: String,
-    /// Its lengths.
+    /// Length of each axis.
     pub shape: Vec<usize>,
-    /// Its numbers, row by row.
+    /// The numbers, row by row.
     pub values: Vec<f32>,
 }
 
-/// The numbers of a tensor.
+/// The numbers of a tensor, row by row.
 pub fn values<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
-    tensor.clone().into_data().convert::<f32>().try_to_vec().unwrap_or_default()
+    let data = tensor.clone().into_data();
+    match data.as_slice::<f32>() {
+        Ok(values) => values.to_vec(),
+        Err(_) => data.iter::<f32>().collect(),
+    }
 }
 
-/// A tensor with these numbers.
+/// The numbers of a tensor in double precision, row by row.
+pub fn numbers<const D: usize>(tensor: &Tensor<D>) -> Vec<f64> {
+    values(tensor).into_iter().map(f64::from).collect()
+}
+
+/// The rows of a matrix `[row, column]` in double precision.
+pub fn rows(matrix: &Tensor<2>) -> Vec<Vec<f64>> {
+    let [_, columns] = matrix.dims();
+    numbers(matrix).chunks(columns.max(1)).map(<[f64]>::to_vec).collect()
+}
+
+/// The only number of a tensor that has one, like a loss; NaN of an empty one.
+pub fn scalar(tensor: &Tensor<1>) -> f64 {
+    values(tensor).first().map_or(f64::NAN, |&value| f64::from(value))
+}
+
+/// The place of the largest number, the first of equals: the class that logits stand for. 0 of nothing.
+pub fn argmax<T: PartialOrd>(row: &[T]) -> usize {
+    let mut best = 0;
+    for (at, value) in row.iter().enumerate().skip(1) {
+        if *value > row[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+/// How many rows of logits `[batch, class]` are largest at their label.
+pub fn correct(logits: &Tensor<2>, labels: &[u32]) -> usize {
+    let [_, classes] = logits.dims();
+    let values = values(logits);
+    let rows = values.chunks(classes.max(1)).zip(labels);
+    rows.filter(|(row, label)| argmax(row) == **label as usize).count()
+}
+
+/// The images of a batch as a tensor `[batch, channel, row, column]`.
+pub fn images(batch: &Batch, device: &Device) -> Tensor<4> {
+    Tensor::from_data(TensorData::new(batch.images.clone(), batch.shape), device)
+}
+
+/// Makes a tensor of these numbers.
 pub fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// Copies all tensors out.
-pub fn plain(of: &(impl Walk + Clone)) -> Vec<Plain> {
-    struct Collect(Vec<Plain>);
+/// Copies all tensors of a component out.
+pub fn plain(of: &(impl Walk + Clone)) -> Vec<NamedTensor> {
+    struct Collect(Vec<NamedTensor>);
     impl Visitor for Collect {
         fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
-            self.0.push(Plain {
+            self.0.push(NamedTensor {
                 name: name.to_owned(),
                 shape: tensor.dims().to_vec(),
                 values: values(tensor),
@@ -69,7 +115,7 @@ pub fn plain(of: &(impl Walk + Clone)) -> Vec<Plain> {
     collect.0
 }
 
-/// Stops gradients at all tensors: they are frozen, and stay bit for bit as they are.
+/// Stops gradients at all tensors of a component: no step changes them any more.
 pub fn freeze(of: &mut impl Walk) {
     struct Freeze;
     impl Visitor for Freeze {
@@ -80,7 +126,7 @@ pub fn freeze(of: &mut impl Walk) {
     of.walk("", &mut Freeze);
 }
 
-/// The same on the device beneath autodiff: no gradients, and no book-keeping for any.
+/// Copies a component to the device beneath autodiff, where no gradients are recorded.
 pub fn without_gradients<T: Walk + Clone>(of: &T) -> T {
     struct Inner;
     impl Visitor for Inner {
@@ -93,7 +139,7 @@ pub fn without_gradients<T: Walk + Clone>(of: &T) -> T {
     copy
 }
 
-/// Makes all parameters leaves that collect gradients.
+/// Makes all parameters of a component leaves that collect gradients.
 pub fn train(of: &mut impl Walk) {
     struct Train;
     impl Visitor for Train {
@@ -129,7 +175,7 @@ pub fn average<T: Walk + Clone>(parents: &[&T]) -> Option<T> {
     Some(mean)
 }
 
-/// How many numbers are parameters.
+/// Number of parameters of a component.
 pub fn parameter_count(of: &(impl Walk + Clone)) -> usize {
     struct Count(usize);
     impl Visitor for Count {
@@ -150,8 +196,8 @@ pub fn join(path: &str, name: &str) -> String {
 }
 
 /// Fills all tensors with numbers by name; an error names the first that is not there or has another shape.
-pub fn fill(of: &mut impl Walk, take: &mut dyn FnMut(&str) -> Option<Plain>) -> Result<()> {
-    struct Fill<'a>(&'a mut dyn FnMut(&str) -> Option<Plain>, Option<String>);
+pub fn fill(of: &mut impl Walk, take: &mut dyn FnMut(&str) -> Option<NamedTensor>) -> Result<()> {
+    struct Fill<'a>(&'a mut dyn FnMut(&str) -> Option<NamedTensor>, Option<String>);
     impl Visitor for Fill<'_> {
         fn visit<const D: usize>(&mut self, name: &str, _: Role, tensor: &mut Tensor<D>) {
             match (self.0)(name) {
@@ -175,39 +221,54 @@ pub fn fill(of: &mut impl Walk, take: &mut dyn FnMut(&str) -> Option<Plain>) -> 
     }
 }
 
+/// Tensors with a prefix in front of their names.
+pub fn prefixed(prefix: &str, tensors: impl IntoIterator<Item = NamedTensor>) -> Vec<NamedTensor> {
+    let named = |tensor: NamedTensor| NamedTensor { name: format!("{prefix}.{}", tensor.name), ..tensor };
+    tensors.into_iter().map(named).collect()
+}
+
+/// The tensors that have this prefix, by their names without it.
+pub fn below(prefix: &str, tensors: &[NamedTensor]) -> BTreeMap<String, NamedTensor> {
+    let strip = |tensor: &NamedTensor| {
+        let name = tensor.name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned();
+        Some((name.clone(), NamedTensor { name, ..tensor.clone() }))
+    };
+    tensors.iter().filter_map(strip).collect()
+}
+
 /// Draws initial parameters, each kind from its own named seed.
 #[derive(Debug)]
 pub struct Draw<'a> {
     random: Random,
-    /// Where they are.
+    /// Device that gets the parameters.
     pub device: &'a Device,
 }
 
 impl<'a> Draw<'a> {
-    /// From the beginning of a seed.
+    /// Begins at the start of a seed's random numbers.
     pub fn new(seed: &Seed, device: &'a Device) -> Self {
         Self { random: seed.random(), device }
     }
 
-    /// Uniform in `±1/sqrt(fan_in)`, PyTorch's default for weights and biases.
+    /// Draws uniformly from `±1/sqrt(fan_in)`, PyTorch's default for weights and biases.
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], fan_in: usize) -> Tensor<D> {
         let bound = 1.0 / (fan_in as f64).sqrt();
         let values = (0..shape.iter().product()).map(|_| self.random.between(-bound, bound) as f32).collect();
         tensor(values, shape, self.device)
     }
 
-    /// Normal with this deviation.
+    /// Draws from a normal distribution with mean 0 and this deviation.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], deviation: f64) -> Tensor<D> {
         let draw = |_| (self.random.normal() * deviation) as f32;
         tensor((0..shape.iter().product()).map(draw).collect(), shape, self.device)
     }
 
-    /// One number everywhere.
+    /// A vector of one value.
     pub fn constant(&self, length: usize, value: f32) -> Tensor<1> {
         tensor(vec![value; length], [length], self.device)
     }
 
-    /// Mean 0, variance 1.
+    /// Running statistics of a batch norm that has seen nothing: mean 0, variance 1.
     pub fn running(&self, length: usize) -> RunningStatistics {
         RunningStatistics { mean: self.constant(length, 0.0), variance: self.constant(length, 1.0) }
     }

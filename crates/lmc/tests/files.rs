@@ -1,4 +1,4 @@
-//! Files: a model comes back as it was, a killed lesson goes on bit for bit, and damage is told, not suffered.
+//! Files: a model comes back as it was, a killed training goes on bit for bit, and damage is told, not suffered.
 #![allow(clippy::unwrap_used)]
 
 mod small;
@@ -8,16 +8,16 @@ use std::path::Path;
 use burn::tensor::Device;
 use lmc::events::Event;
 use lmc::tensors::plain;
-use lmc::{Error, Learner, Material, checkpoint};
+use lmc::{Error, Model, TaskData, checkpoint};
 use proptest::prelude::*;
 use small::{grown, learner, task};
 
-fn bytes(learner: &Learner) -> Vec<u8> {
+fn bytes(learner: &Model) -> Vec<u8> {
     learner.to_bytes(Path::new("model")).unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<Learner, Error> {
-    Learner::from_bytes(bytes, Path::new("model"), &Device::flex())
+fn read(bytes: &[u8]) -> Result<Model, Error> {
+    Model::from_bytes(bytes, Path::new("model"), &Device::flex())
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_model_comes_back_as_it_was() {
             assert_eq!((&ours.origin, &ours.statistics), (&theirs.origin, &theirs.statistics));
         }
     }
-    assert!(back.network.heads.iter().zip(&learner.network.heads).all(|(a, b)| a.familiar == b.familiar));
+    assert!(back.network.heads.iter().zip(&learner.network.heads).all(|(a, b)| a.gaussian == b.gaussian));
 }
 
 /// Learns digits and textures, and at every epoch saves and goes on from the file alone.
@@ -43,9 +43,9 @@ fn a_lesson_goes_on_from_its_checkpoint_bit_for_bit() {
     let mut resumed = learner(7);
     for family in ["digits", "textures"] {
         let task = task(family);
-        let material = Material { task: family, classes: &task.classes, train: &task.train, val: &task.val };
+        let data = TaskData { task: family, classes: &task.classes, train: &task.train, val: &task.val };
         loop {
-            let stop = resumed.learn(material, &mut |learner, event| match event {
+            let stop = resumed.learn(data, &mut |learner, event| match event {
                 Event::EpochEnded { .. } => {
                     checkpoint::save(learner, &17_u32, &path)?;
                     Err(Error::Stopped { done: "an epoch".into() })

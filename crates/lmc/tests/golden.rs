@@ -8,10 +8,10 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use lmc::LearnerConfig;
 use lmc::composition::CompositionConfig;
 use lmc::head::HeadSelection;
-use lmc::layer::Known;
+use lmc::layer::CachedResponses;
 use lmc::module::Origin;
-use lmc::network::{Forward, Moment, Network, NetworkConfig};
-use lmc::prediction::{Company, PredictionConfig};
+use lmc::network::{Forward, Network, NetworkConfig, StepContext};
+use lmc::prediction::{BatchPrior, PredictionConfig};
 use lmc::projection::Phase;
 use lmc::statistics::StatisticsConfig;
 use lmc::tensors::{Role, Visitor, Walk, tensor, train, values};
@@ -166,7 +166,7 @@ struct Step {
 fn step(network: &mut Network, config: &LearnerConfig, mut phase: Phase, head: usize) -> Step {
     let origin = origin();
     let seed = Seed::root(4);
-    let mut moment = Moment {
+    let mut moment = StepContext {
         config,
         phase: &mut phase,
         projection_steps: 5,
@@ -174,7 +174,7 @@ fn step(network: &mut Network, config: &LearnerConfig, mut phase: Phase, head: u
         origin: &origin,
         seed: &seed,
     };
-    let forward = network.train(images(), Known::default(), &mut moment).unwrap();
+    let forward = network.train(images(), CachedResponses::default(), &mut moment).unwrap();
     let head = &network.heads[head];
     let logits = head.logits(forward.features.clone());
     let labels: Tensor<1, Int> = Tensor::from_data(TensorData::new(vec![0_i32, 1, 2], [3]), &device());
@@ -240,7 +240,7 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     let composition = config(1e9).composition;
     let predictor = network.predictor(&composition, PredictionConfig::default()).unwrap();
     let predictions =
-        predictor.predict(&images().without_autodiff(), Company::Batch, HeadSelection::Batch).unwrap();
+        predictor.predict(&images().without_autodiff(), BatchPrior::Shared, HeadSelection::Batch).unwrap();
     let losses: Vec<f64> =
         predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);
@@ -256,7 +256,7 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
 fn with_free_module() -> Network {
     let mut network = network();
     for layer in &mut network.layers {
-        let statistics = &mut layer.free_mut().unwrap().statistics;
+        let statistics = &mut layer.trainable_mut().unwrap().statistics;
         for value in [0.30, 0.31, 0.29, 0.32] {
             statistics.push(&[value], &StatisticsConfig::default());
         }

@@ -9,16 +9,16 @@ use lmc::head::HeadSelection;
 use lmc::merge::merge;
 use lmc::module::{FrozenFunctional, Origin};
 use lmc::network::{Network, NetworkConfig};
-use lmc::prediction::{Company, PredictionConfig, Predictions, Routing, images};
+use lmc::prediction::{BatchPrior, PredictionConfig, Predictions, Routing, images};
 use lmc::tensors::{plain, tensor, values, without_gradients};
-use lmc::{Error, Learner, presets};
+use lmc::{Error, Model, presets};
 use lmc_streams::{BatchConfig, Seed};
 use proptest::prelude::*;
 use small::{first_batch, learn, learner, task};
 
-fn logits(learner: &Learner, batch: &lmc_streams::Batch, selection: HeadSelection) -> Predictions {
+fn logits(learner: &Model, batch: &lmc_streams::Batch, selection: HeadSelection) -> Predictions {
     let predictor = learner.predictor().unwrap();
-    predictor.predict(&images(batch, predictor.device()), Company::Batch, selection).unwrap()
+    predictor.predict(&images(batch, predictor.device()), BatchPrior::Shared, selection).unwrap()
 }
 
 fn near(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
@@ -72,9 +72,8 @@ fn a_merge_is_a_union_in_any_order_and_with_itself() {
     learn(&mut a, "digits", 0);
     learn(&mut b, "textures", 0);
     learn(&mut b, "digits", 1);
-    let named = |first: &Learner, second: &Learner| {
-        [("a".to_owned(), first.clone()), ("b".to_owned(), second.clone())]
-    };
+    let named =
+        |first: &Model, second: &Model| [("a".to_owned(), first.clone()), ("b".to_owned(), second.clone())];
     let (both, report) = merge(&named(&a, &b)).unwrap();
     let modules: Vec<usize> =
         a.network.modules().iter().zip(b.network.modules()).map(|(a, b)| a + b).collect();
@@ -99,7 +98,7 @@ fn a_merge_is_a_union_in_any_order_and_with_itself() {
 }
 
 /// The union computed module by module with burn's own arithmetic on plain numbers.
-fn union_by_hand(models: &[&Learner], batch: &lmc_streams::Batch, head: usize) -> Vec<Vec<f64>> {
+fn union_by_hand(models: &[&Model], batch: &lmc_streams::Batch, head: usize) -> Vec<Vec<f64>> {
     let device = Device::flex();
     let mut x = images(batch, &device);
     for layer in 0..models[0].network.layers.len() {
@@ -139,7 +138,7 @@ fn models_of_other_shapes_do_not_merge_and_the_difference_is_named() {
     let mut a = learner(1);
     learn(&mut a, "digits", 0);
     let wide = NetworkConfig { width: 9, ..small::network() };
-    let mut b = Learner::new(&wide, small::config(), 1, &Device::flex()).unwrap();
+    let mut b = Model::new(&wide, small::config(), 1, &Device::flex()).unwrap();
     learn(&mut b, "digits", 0);
     let error = merge(&[("a".into(), a), ("b".into(), b)]).unwrap_err().to_string();
     assert!(error.contains("width") && error.contains("8 in 'a' and 9 in 'b'"), "{error}");
@@ -178,11 +177,12 @@ fn images_alone_are_images_in_batches_of_one() {
     let predictor = learner.predictor().unwrap();
     let set = &task("digits").test;
     let all = BatchConfig::stored(8).init(set).unwrap().next().unwrap();
-    let together =
-        predictor.predict(&images(&all, predictor.device()), Company::Alone, HeadSelection::Sample).unwrap();
+    let together = predictor
+        .predict(&images(&all, predictor.device()), BatchPrior::PerImage, HeadSelection::Sample)
+        .unwrap();
     for (number, one) in BatchConfig::stored(1).init(set).unwrap().take(8).enumerate() {
         let single = predictor
-            .predict(&images(&one, predictor.device()), Company::Batch, HeadSelection::Batch)
+            .predict(&images(&one, predictor.device()), BatchPrior::Shared, HeadSelection::Batch)
             .unwrap();
         assert_eq!(single.heads[0], together.heads[number]);
         assert!(near(&single.logits, &together.logits[number..=number]));
@@ -212,17 +212,17 @@ fn shapes_are_derived_for_any_size_depth_and_structure() {
         network.freeze().unwrap();
         let predictor = network.predictor(&Default::default(), PredictionConfig::default()).unwrap();
         let images = Tensor::ones([2, channels, size, size], &Device::flex());
-        let answer = predictor.predict(&images, Company::Alone, HeadSelection::Sample).unwrap();
+        let answer = predictor.predict(&images, BatchPrior::PerImage, HeadSelection::Sample).unwrap();
         assert_eq!(answer.logits[1].len(), 2, "size {size}, depth {depth}");
     }
 }
 
 fn step(network: &mut Network, shape: [usize; 4]) {
-    use lmc::network::Moment;
+    use lmc::network::StepContext;
     use lmc::projection::Phase;
     let config = presets::preset("s_minus").unwrap();
     let origin = Origin { task: "x".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None };
-    let mut moment = Moment {
+    let mut moment = StepContext {
         config: &config,
         phase: &mut Phase::Accumulation,
         projection_steps: 1,

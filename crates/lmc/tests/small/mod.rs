@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use burn::tensor::Device;
 use lmc::network::NetworkConfig;
-use lmc::{Error, Learned, Learner, LearnerConfig, Material, presets};
+use lmc::{Error, Learned, LearnerConfig, Model, TaskData, presets};
 use lmc_streams::{Batch, BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
 
 pub fn network() -> NetworkConfig {
@@ -24,8 +24,8 @@ pub fn config() -> LearnerConfig {
     config
 }
 
-pub fn learner(seed: u64) -> Learner {
-    Learner::new(&network(), config(), seed, &Device::flex()).unwrap()
+pub fn learner(seed: u64) -> Model {
+    Model::new(&network(), config(), seed, &Device::flex()).unwrap()
 }
 
 /// Two hundred images or so of a generated family.
@@ -44,21 +44,21 @@ pub fn task(family: &str) -> Task {
     tasks.entry(family.to_owned()).or_insert_with(make).clone()
 }
 
-pub fn try_learn(learner: &mut Learner, family: &str) -> Result<Learned, Error> {
+pub fn try_learn(learner: &mut Model, family: &str) -> Result<Learned, Error> {
     let task = task(family);
-    let material = Material { task: family, classes: &task.classes, train: &task.train, val: &task.val };
-    learner.learn(material, &mut |_, _| Ok(()))
+    let data = TaskData { task: family, classes: &task.classes, train: &task.train, val: &task.val };
+    learner.learn(data, &mut |_, _| Ok(()))
 }
 
 /// Learns a family as task `number`.
-pub fn learn(learner: &mut Learner, family: &str, number: usize) -> Learned {
+pub fn learn(learner: &mut Model, family: &str, number: usize) -> Learned {
     assert_eq!(learner.network.heads.len(), number);
     try_learn(learner, family).unwrap()
 }
 
 /// A learner that has learned two tasks.
-pub fn grown() -> Learner {
-    static GROWN: OnceLock<Learner> = OnceLock::new();
+pub fn grown() -> Model {
+    static GROWN: OnceLock<Model> = OnceLock::new();
     let make = || {
         let mut learner = learner(7);
         learn(&mut learner, "digits", 0);

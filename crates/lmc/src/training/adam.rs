@@ -11,15 +11,15 @@ use burn::tensor::{Device, Gradients, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::tensors::{Plain, Role, Visitor, Walk, tensor, values};
+use crate::tensors::{NamedTensor, Role, Visitor, Walk, tensor, values};
 
-/// How parameters are trained.
+/// Learning rates and weight decay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimiserConfig {
-    /// Of functional components and classifiers; 0.001 by default.
+    /// Learning rate of functional components and classifiers; 0.001 by default.
     pub learning_rate: f64,
-    /// Of structural components; 0.001 by default.
+    /// Learning rate of structural components; 0.001 by default.
     pub structural_learning_rate: f64,
     /// L2 penalty, added to the gradient; 0.001 by default.
     pub weight_decay: f64,
@@ -47,7 +47,7 @@ impl OptimiserConfig {
         Ok(())
     }
 
-    /// Without any memory of gradients.
+    /// Makes an optimiser that has seen no gradients.
     pub fn init(&self) -> Adam {
         let decay = (self.weight_decay > 0.0).then(|| WeightDecayConfig::new(self.weight_decay as f32));
         let arithmetic = AdamConfig::new().with_epsilon(1e-8).with_weight_decay(decay).build();
@@ -55,7 +55,7 @@ impl OptimiserConfig {
     }
 }
 
-/// Adam with its memory of gradients.
+/// Adam with the moments of all gradients so far, by parameter.
 #[derive(Clone)]
 pub struct Adam {
     config: OptimiserConfig,
@@ -70,45 +70,48 @@ impl std::fmt::Debug for Adam {
 }
 
 impl Adam {
-    /// One step: every parameter that has a gradient moves.
+    /// Takes one step: every parameter that has a gradient moves.
     pub fn step(&mut self, of: &mut impl Walk, gradients: &mut Gradients) {
         of.walk("", &mut Step { adam: self, gradients });
     }
 
-    /// Its memory, as tensors `NAME.first` and `NAME.second`, and how many steps it goes back.
-    pub fn plain(&self) -> (Vec<Plain>, BTreeMap<String, usize>) {
+    /// The moments as tensors `NAME.first` and `NAME.second`, and how many steps each parameter has taken.
+    pub fn plain(&self) -> (Vec<NamedTensor>, BTreeMap<String, usize>) {
         let mut tensors = Vec::new();
         let mut steps = BTreeMap::new();
         for (name, AdamState { momentum }) in &self.states {
             for (part, moment) in [("first", &momentum.moment_1), ("second", &momentum.moment_2)] {
                 let name = format!("{name}.{part}");
-                tensors.push(Plain { name, shape: moment.dims().to_vec(), values: values(moment) });
+                tensors.push(NamedTensor { name, shape: moment.dims().to_vec(), values: values(moment) });
             }
             steps.insert(name.clone(), momentum.time);
         }
         (tensors, steps)
     }
 
-    /// Takes back what [`Adam::plain`] gave; tensors that are not there are forgotten.
+    /// Takes back what [`Adam::plain`] gave. Moments that are missing are an error.
     pub fn restore(
         &mut self,
-        mut take: impl FnMut(&str) -> Option<Plain>,
+        mut take: impl FnMut(&str) -> Option<NamedTensor>,
         steps: &BTreeMap<String, usize>,
         device: &Device,
-    ) {
+    ) -> Result<()> {
         self.states.clear();
         // Adam computes on the device beneath autodiff.
-        let moment = |plain: Plain| {
+        let moment = |plain: NamedTensor| {
             let length = plain.values.len();
             tensor(plain.values, [length], device).inner()
         };
         for (name, &time) in steps {
             let parts = (take(&format!("{name}.first")), take(&format!("{name}.second")));
-            if let (Some(first), Some(second)) = parts {
-                let momentum = AdaptiveMomentumState::new(time, moment(first), moment(second));
-                self.states.insert(name.clone(), AdamState::new(momentum));
-            }
+            let (Some(first), Some(second)) = parts else {
+                let field = format!("moments of parameter '{name}'");
+                return Err(Error::setting(field, "they are missing", "start the run anew"));
+            };
+            let momentum = AdaptiveMomentumState::new(time, moment(first), moment(second));
+            self.states.insert(name.clone(), AdamState::new(momentum));
         }
+        Ok(())
     }
 }
 

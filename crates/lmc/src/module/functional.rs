@@ -13,29 +13,29 @@ use crate::tensors::{Draw, Role, Visitor, Walk, join};
 const KERNEL: usize = 3;
 /// Zero padding of the convolution. Paper: not stated; 2 is what the authors ran.
 pub const PADDING: usize = 2;
-/// How fast batch norms follow the data.
+/// Share of the newest batch in the running statistics of batch norms.
 pub(crate) const MOMENTUM: f64 = 0.1;
 
 /// Sizes of a functional component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionalConfig {
-    /// Channels in.
+    /// Channels of the input.
     pub inputs: usize,
-    /// Channels out.
+    /// Channels of the output.
     pub outputs: usize,
 }
 
 /// Convolution, batch norm, ReLU and max-pool.
 #[derive(Clone, Debug)]
 pub struct Functional {
-    /// Weights and biases.
+    /// Weights and biases of the convolution and the batch norm.
     pub parameters: FunctionalParameters,
-    /// What the batch norm uses in evaluation.
+    /// Mean and variance that the batch norm uses in evaluation.
     pub running: RunningStatistics,
 }
 
 impl FunctionalConfig {
-    /// Random parameters.
+    /// Draws random parameters.
     pub fn init(&self, seed: &Seed, device: &Device) -> Functional {
         let mut draw = Draw::new(seed, device);
         let fan_in = self.inputs * KERNEL * KERNEL;
@@ -60,10 +60,10 @@ impl FunctionalConfig {
 }
 
 impl Functional {
-    /// Output with the statistics of the batch, which the running ones follow. With `held` parameters get no gradient.
-    pub fn forward(&mut self, input: Tensor<4>, held: bool) -> Result<Tensor<4>> {
+    /// Output with the statistics of the batch, which the running ones follow. With `frozen`, parameters get no gradient.
+    pub fn forward(&mut self, input: Tensor<4>, frozen: bool) -> Result<Tensor<4>> {
         let mut parameters = self.parameters.clone();
-        if held {
+        if frozen {
             let FunctionalParameters { weight, bias, gamma, beta } = parameters;
             parameters = FunctionalParameters {
                 weight: weight.detach(),

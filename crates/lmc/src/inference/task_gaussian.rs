@@ -1,56 +1,62 @@
-//! Familiarity: what the images of a head's task usually look like to the head and the modules before it.
+//! Task Gaussian: the distribution of a task's scores, which tells how likely an image is for the task.
 //!
 //! The paper compares heads by their raw structural losses. These are not on one scale: a head that was trained a little
 //! longer, or on simpler images, has smaller losses everywhere and takes images of other tasks. But when a task is
-//! learned, its validation images show what is usual for its head and for each layer before it. Their *profiles*, the
-//! logarithms of the head's structural loss and of each layer's (that of its modules, weighted as they were), are
-//! described by a normal distribution with all covariances, in the head's own view: behind the modules that were there
-//! when it was learned, so that it holds for ever. How likely a profile is for its task then counts beside a head's loss
-//! ([`HeadChoice::Familiarity`]), and an image that is unlikely for all of them is new ([`crate::novelty`]).
+//! learned, its validation images show which losses are usual for its head and for each layer before it. Their *score
+//! profiles*, the logarithms of the head's structural loss and of each layer's (that of its modules, weighted as they
+//! were), are described by a normal distribution with all covariances, in the head's own view: behind the modules that
+//! were there when it was learned, so that it holds for ever. The log-likelihood of a profile then counts beside a head's
+//! loss ([`HeadChoice::TaskGaussian`]), and an image that is far from all tasks is new ([`super::novelty`]).
 //!
-//! [`HeadChoice::Familiarity`]: crate::prediction::HeadChoice::Familiarity
+//! ```text
+//! distance(p)  = | L⁻¹ (p - μ) |                    Mahalanobis distance, Σ = L Lᵀ
+//! -log N(p)    = distance² / 2 + log det L + const  negative log-likelihood
+//! ```
+//!
+//! [`HeadChoice::TaskGaussian`]: super::HeadChoice::TaskGaussian
 
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
 
+use super::BatchPrior;
 use crate::error::Result;
-use crate::head::HeadSelection;
-use crate::learner::Learner;
-use crate::prediction::{Company, images};
+use crate::model::Model;
+use crate::network::head::HeadSelection;
+use crate::tensors::images;
 
-/// What a head's task usually looks like: a normal distribution of profiles.
+/// Normal distribution of a task's score profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Familiar {
-    /// Mean of each number: the head's, then each layer's.
+pub struct TaskGaussian {
+    /// μ: mean of each score of a profile, the head's first, then each layer's.
     pub means: Vec<f64>,
-    /// The lower triangle `L` of the covariance `L Lᵀ`, row by row.
+    /// Lower triangle `L` of the covariance `Σ = L Lᵀ`, row by row.
     pub factor: Vec<Vec<f64>>,
-    /// The distance beyond which an image is not of this task.
+    /// Mahalanobis distance beyond which an image is not of this task.
     pub limit: f64,
 }
 
-/// Images that are needed for a spread.
+/// Number of images below which no distribution is estimated.
 const FEWEST: usize = 5;
 
-/// Parts of the images, each of which is measured by the others.
+/// Number of folds of the images; distances in each are measured with the distribution of the others.
 const FOLDS: usize = 10;
 
-/// The smallest spread of a logarithm that is believed.
+/// Smallest standard deviation of a score, a logarithm, that is believed.
 const SMALLEST: f64 = 1e-3;
 
-impl Familiar {
-    /// From the profiles of validation images; `None` of too few.
+impl TaskGaussian {
+    /// Estimates the distribution from profiles of validation images; `None` of too few.
     ///
     /// The limit is such that about the share `false_alarms` of images is beyond it and not at home `elsewhere` (by image,
     /// in another task) either; but a tenth of the images at most is beyond it. An image's own distance is measured
     /// without it, as a new one's is.
     pub fn of(profiles: &[Vec<f64>], elsewhere: &[bool], false_alarms: f64) -> Option<Self> {
-        let familiar = Self::usual(profiles.iter())?;
+        let gaussian = Self::fit(profiles.iter())?;
         let mut distances = Vec::with_capacity(profiles.len());
         for part in 0..FOLDS {
             let others = profiles.iter().enumerate().filter(|(image, _)| image % FOLDS != part);
-            let without = Self::usual(others.map(|(_, profile)| profile))?;
+            let without = Self::fit(others.map(|(_, profile)| profile))?;
             let images = (part..profiles.len()).step_by(FOLDS);
             distances.extend(images.map(|image| (without.distance(&profiles[image]), elsewhere[image])));
         }
@@ -64,11 +70,11 @@ impl Familiar {
             Some(place) => strange[place].max(least),
             None => least,
         };
-        Some(Self { limit, ..familiar })
+        Some(Self { limit, ..gaussian })
     }
 
-    /// The distribution, without a limit.
-    fn usual<'a>(profiles: impl Iterator<Item = &'a Vec<f64>>) -> Option<Self> {
+    /// Mean and covariance, without a limit.
+    fn fit<'a>(profiles: impl Iterator<Item = &'a Vec<f64>>) -> Option<Self> {
         let profiles: Vec<&Vec<f64>> = profiles.collect();
         let length = profiles.first().map_or(0, |profile| profile.len());
         let usable =
@@ -80,7 +86,7 @@ impl Familiar {
             profiles.iter().map(|profile| number(profile)).sum::<f64>() / profiles.len() as f64
         };
         let means: Vec<f64> = (0..length).map(|at| mean(&|profile| profile[at])).collect();
-        // Few images tell variances better than covariances.
+        // Few images determine variances better than covariances.
         let shrink = profiles.len() as f64 / (profiles.len() + length) as f64;
         let covariance = |row: usize, column: usize| {
             let product = mean(&|profile| (profile[row] - means[row]) * (profile[column] - means[column]));
@@ -90,7 +96,7 @@ impl Familiar {
         Some(Self { means, factor, limit: f64::INFINITY })
     }
 
-    /// How far an image is from the task, in standard deviations: the length of `L⁻¹ (profile - means)`.
+    /// Mahalanobis distance of a profile from the task: the length of `L⁻¹ (profile - μ)`.
     pub fn distance(&self, profile: &[f64]) -> f64 {
         let mut solved: Vec<f64> = Vec::with_capacity(self.means.len());
         for ((number, mean), row) in profile.iter().zip(&self.means).zip(&self.factor) {
@@ -100,19 +106,19 @@ impl Familiar {
         solved.iter().map(|number| number * number).sum::<f64>().sqrt()
     }
 
-    /// How unlikely an image is for the task: minus the logarithm of the density, up to a constant that all tasks share.
-    pub fn surprise(&self, profile: &[f64]) -> f64 {
-        let spread: f64 = self.factor.iter().enumerate().map(|(at, row)| row[at].ln()).sum();
+    /// Minus the log-likelihood of a profile, up to a constant that all tasks share.
+    pub fn negative_log_likelihood(&self, profile: &[f64]) -> f64 {
+        let log_determinant: f64 = self.factor.iter().enumerate().map(|(at, row)| row[at].ln()).sum();
         let distance = self.distance(profile);
-        distance * distance / 2.0 + spread
+        distance * distance / 2.0 + log_determinant
     }
 
-    /// Whether an image may be of this task.
-    pub fn knows(&self, profile: &[f64]) -> bool {
+    /// Whether an image with this profile may be of the task: it is not beyond the limit.
+    pub fn includes(&self, profile: &[f64]) -> bool {
         self.distance(profile) <= self.limit
     }
 
-    /// Whether it can be one of a network of this depth.
+    /// Whether the distribution can be that of a head behind so many layers.
     pub fn fits(&self, depth: usize) -> bool {
         let row_fits = |(at, row): (usize, &Vec<f64>)| {
             row.len() == at + 1 && row[at] > 0.0 && row.iter().all(|number| number.is_finite())
@@ -144,24 +150,27 @@ fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec
     Some(factor)
 }
 
-impl Learner {
-    /// Learns what the images of a head's task usually look like.
+impl Model {
+    /// Estimates the distribution of a head's scores from the validation images of its task.
     pub fn calibrate(&mut self, head: usize, val: &TaskSet) -> Result<()> {
         let predictor = self.predictor()?;
         let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
         for batch in BatchConfig::stored(self.config.batch).init(val)? {
             let input = images(&batch, predictor.device());
-            let predictions = predictor.predict(&input, Company::Alone, HeadSelection::Given(head))?;
+            let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Given(head))?;
             for image in 0..batch.labels.len() {
                 profiles.push(predictions.profile(head, image).to_vec());
                 let mut others = self.network.heads.iter().enumerate().filter(|(other, _)| *other != head);
                 elsewhere.push(others.any(|(other, found)| {
-                    found.familiar.as_ref().is_some_and(|task| task.knows(predictions.profile(other, image)))
+                    found
+                        .gaussian
+                        .as_ref()
+                        .is_some_and(|task| task.includes(predictions.profile(other, image)))
                 }));
             }
         }
-        self.network.heads[head].familiar =
-            Familiar::of(&profiles, &elsewhere, self.config.novelty.false_alarms);
+        self.network.heads[head].gaussian =
+            TaskGaussian::of(&profiles, &elsewhere, self.config.novelty.false_alarms);
         Ok(())
     }
 }
@@ -180,24 +189,27 @@ mod tests {
         let mut draw = |count: usize| -> Vec<Vec<f64>> {
             (0..count).map(|_| (0..5).map(|_| random.normal()).collect()).collect()
         };
-        let familiar = Familiar::of(&draw(2000), &nowhere(2000), 0.05).unwrap();
+        let gaussian = TaskGaussian::of(&draw(2000), &nowhere(2000), 0.05).unwrap();
         let fresh = draw(4000);
-        let alarms = fresh.iter().filter(|profile| !familiar.knows(profile)).count();
+        let alarms = fresh.iter().filter(|profile| !gaussian.includes(profile)).count();
         assert!((120..280).contains(&alarms), "{alarms} of 4000 at a rate of 5 %");
-        assert!(Familiar::of(&draw(3), &nowhere(3), 0.01).is_none(), "too few");
+        assert!(TaskGaussian::of(&draw(3), &nowhere(3), 0.01).is_none(), "too few");
     }
 
     #[test]
     fn images_at_home_elsewhere_leave_room_for_a_closer_limit() {
         let profiles: Vec<Vec<f64>> = (0..99).map(|at| vec![f64::from(at)]).collect();
-        let alone = Familiar::of(&profiles, &nowhere(99), 0.01).unwrap();
-        assert!(profiles.iter().all(|profile| alone.knows(profile)), "the farthest is the limit");
+        let alone = TaskGaussian::of(&profiles, &nowhere(99), 0.01).unwrap();
+        assert!(profiles.iter().all(|profile| alone.includes(profile)), "the farthest is the limit");
         let elsewhere: Vec<bool> = (0..99).map(|at| !(3..96).contains(&at)).collect();
-        let shared = Familiar::of(&profiles, &elsewhere, 0.01).unwrap();
-        assert!(shared.knows(&[94.0]) && !shared.knows(&[97.0]), "the farthest of the others is the limit");
-        let all = Familiar::of(&profiles, &[true; 99], 0.01).unwrap();
+        let shared = TaskGaussian::of(&profiles, &elsewhere, 0.01).unwrap();
+        assert!(
+            shared.includes(&[94.0]) && !shared.includes(&[97.0]),
+            "the farthest of the others is the limit"
+        );
+        let all = TaskGaussian::of(&profiles, &[true; 99], 0.01).unwrap();
         assert!(all.limit < shared.limit);
-        let beyond = profiles.iter().filter(|profile| !all.knows(profile)).count();
+        let beyond = profiles.iter().filter(|profile| !all.includes(profile)).count();
         assert!((5..10).contains(&beyond), "a tenth at most: {beyond}");
     }
 
@@ -207,22 +219,22 @@ mod tests {
         let points: [[f64; 2]; 6] =
             [[0.0, -2.0], [1.0, -1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 2.0], [2.0, 0.0]];
         let profiles: Vec<Vec<f64>> = points.iter().map(|point| point.to_vec()).collect();
-        let familiar = Familiar::of(&profiles, &nowhere(6), 0.01).unwrap();
-        assert_eq!(familiar.means, [2.0, 0.0]);
+        let gaussian = TaskGaussian::of(&profiles, &nowhere(6), 0.01).unwrap();
+        assert_eq!(gaussian.means, [2.0, 0.0]);
         // Both variances are 10 / 6 (+ 1e-6), the covariance 10 / 6 * 6 / 8 = 1.25.
         let variance = 10.0 / 6.0 + 1e-6;
         let first = f64::sqrt(variance);
-        assert!((familiar.factor[0][0] - first).abs() < 1e-12);
-        assert!((familiar.factor[1][0] - 1.25 / first).abs() < 1e-12);
+        assert!((gaussian.factor[0][0] - first).abs() < 1e-12);
+        assert!((gaussian.factor[1][0] - 1.25 / first).abs() < 1e-12);
         let second = (variance - 1.25 * 1.25 / variance).sqrt();
-        assert!((familiar.factor[1][1] - second).abs() < 1e-12);
+        assert!((gaussian.factor[1][1] - second).abs() < 1e-12);
         // (1, 1) off the mean: (v + v - 2c) / (v² - c²).
         let square = (2.0 * variance - 2.5) / (variance * variance - 1.25 * 1.25);
-        assert!((familiar.distance(&[3.0, 1.0]).powi(2) - square).abs() < 1e-12);
+        assert!((gaussian.distance(&[3.0, 1.0]).powi(2) - square).abs() < 1e-12);
         let determinant = variance * variance - 1.25 * 1.25;
-        let surprise = square / 2.0 + determinant.ln() / 2.0;
-        assert!((familiar.surprise(&[3.0, 1.0]) - surprise).abs() < 1e-12);
-        assert!(familiar.fits(1) && !familiar.fits(2));
+        let expected = square / 2.0 + determinant.ln() / 2.0;
+        assert!((gaussian.negative_log_likelihood(&[3.0, 1.0]) - expected).abs() < 1e-12);
+        assert!(gaussian.fits(1) && !gaussian.fits(2));
     }
 
     #[test]
@@ -234,7 +246,7 @@ mod tests {
                 vec![common, common + 0.1 * random.normal()]
             })
             .collect();
-        let familiar = Familiar::of(&profiles, &nowhere(500), 0.01).unwrap();
-        assert!(familiar.distance(&[1.0, 1.0]) < 2.0 && familiar.distance(&[1.0, -1.0]) > 8.0);
+        let gaussian = TaskGaussian::of(&profiles, &nowhere(500), 0.01).unwrap();
+        assert!(gaussian.distance(&[1.0, 1.0]) < 2.0 && gaussian.distance(&[1.0, -1.0]) > 8.0);
     }
 }

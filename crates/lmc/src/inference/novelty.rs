@@ -1,15 +1,16 @@
 //! Novelty: an image that fits no head and no module is something the model has never seen.
 //!
-//! Every task knows how far its own images usually are from it ([`crate::familiarity`]). An image is new if it is farther
+//! Every task has the distribution of its own images' scores ([`super::task_gaussian`]). An image is new if it is farther
 //! from every task than all but a small share, the rate of false alarms, of the task's own validation images.
 
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
 
+use super::{BatchPredictions, BatchPrior, Predictor};
 use crate::error::{Error, Result};
-use crate::head::HeadSelection;
-use crate::learner::Learner;
-use crate::prediction::{Company, Predictions, images};
+use crate::model::Model;
+use crate::network::head::HeadSelection;
+use crate::tensors::images;
 
 /// When an image counts as new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,29 +37,28 @@ impl NoveltyConfig {
     }
 }
 
-impl Learner {
-    /// Whether an image is new; `None` if no task was calibrated.
-    pub fn is_novel(&self, predictions: &Predictions, image: usize) -> Option<bool> {
-        let mut familiar = self
-            .network
-            .heads
-            .iter()
-            .enumerate()
-            .filter_map(|(head, found)| Some((head, found.familiar.as_ref()?)))
-            .peekable();
-        familiar.peek()?;
-        Some(familiar.all(|(head, task)| !task.knows(predictions.profile(head, image))))
+impl Predictor {
+    /// Whether an image of a batch is new; `None` if no task has a distribution of scores.
+    pub fn is_novel(&self, predictions: &BatchPredictions, image: usize) -> Option<bool> {
+        let calibrated = |(head, found): (usize, &crate::network::head::Head)| {
+            Some(found.gaussian.as_ref()?.includes(predictions.profile(head, image)))
+        };
+        let mut included = self.heads.iter().enumerate().filter_map(calibrated).peekable();
+        included.peek()?;
+        Some(!included.any(|included| included))
     }
+}
 
-    /// Share of a set's images that are new, one by one; `None` if no task was calibrated.
+impl Model {
+    /// Share of a set's images that are new, each on its own; `None` if no task has a distribution of scores.
     pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
         let predictor = self.predictor()?;
         let (mut novel, mut seen) = (0_usize, 0_usize);
         for batch in BatchConfig::stored(self.config.batch).init(set)? {
             let input = images(&batch, predictor.device());
-            let predictions = predictor.predict(&input, Company::Alone, HeadSelection::Sample)?;
-            for image in 0..batch.labels.len() {
-                let Some(is_novel) = self.is_novel(&predictions, image) else { return Ok(None) };
+            let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
+            for image in 0..batch.len() {
+                let Some(is_novel) = predictor.is_novel(&predictions, image) else { return Ok(None) };
                 novel += usize::from(is_novel);
                 seen += 1;
             }

@@ -8,42 +8,48 @@ use std::ops::Range;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor};
-use lmc_streams::{Seed, replace_file};
+use lmc_streams::{Preparation, Seed, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::familiarity::Familiar;
-use crate::head::{Head, HeadConfig};
-use crate::layer::Layer;
-use crate::learner::{Learner, LearnerConfig};
+use crate::file::tensor_file::{self, Tensors};
+use crate::inference::task_gaussian::TaskGaussian;
+use crate::model::Model;
+use crate::module::statistics::Statistics;
 use crate::module::{LocalModule, Origin};
+use crate::network::head::{Head, HeadConfig};
+use crate::network::layer::Layer;
 use crate::network::{Network, NetworkConfig};
-use crate::statistics::Statistics;
-use crate::tensor_file::{self, Tensors};
-use crate::tensors::{self, Plain, Role, Visitor, Walk};
+use crate::presets::Preset;
+use crate::tensors::{self, NamedTensor, Role, Visitor, Walk};
+use crate::training::config::{EpochBudget, LearnerConfig};
 
-/// What a file says about a module besides its tensors.
+/// A module in a file, besides its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModuleRecord {
     origin: Origin,
-    learned: bool,
+    #[serde(alias = "learned")]
+    frozen: bool,
     trained: bool,
     statistics: Statistics,
 }
 
-/// What a file says about a head besides its tensors.
+/// A head in a file, besides its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeadRecord {
     task: String,
     classes: Vec<String>,
-    learned: bool,
-    familiar: Option<Familiar>,
-    sees: Option<Vec<Range<usize>>>,
+    #[serde(alias = "learned")]
+    frozen: bool,
+    #[serde(alias = "familiar")]
+    gaussian: Option<TaskGaussian>,
+    #[serde(alias = "sees")]
+    view: Option<Vec<Range<usize>>>,
 }
 
-/// What a file says about a network besides its tensors.
+/// A network in a file, besides its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkRecord {
@@ -52,35 +58,82 @@ pub(crate) struct NetworkRecord {
     heads: Vec<HeadRecord>,
 }
 
-/// What a model file says besides its tensors.
+/// A model in a file, besides its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ModelRecord {
-    network: NetworkRecord,
-    learner: LearnerConfig,
-    seed: u64,
+pub(crate) struct ModelRecord {
+    pub(crate) network: NetworkRecord,
+    pub(crate) learner: LearnerConfig,
+    pub(crate) seed: u64,
+    /// How pictures become images; files of earlier versions have none.
+    #[serde(default)]
+    pub(crate) preparation: Option<Preparation>,
 }
 
 const MODEL: &str = "model";
 
-impl Learner {
-    /// Writes the model; the old file stays until the new one is whole.
-    pub fn save(&self, path: &Path) -> Result<()> {
+impl ModelRecord {
+    pub(crate) fn of(model: &Model) -> Self {
+        Self {
+            network: NetworkRecord::of(&model.network),
+            learner: model.config.clone(),
+            seed: model.seed,
+            preparation: Some(model.preparation),
+        }
+    }
+
+    /// The model, with tensors that `take` gives by name.
+    pub(crate) fn restore(
+        self,
+        take: &mut dyn FnMut(&str) -> Option<NamedTensor>,
+        path: &Path,
+        device: &Device,
+    ) -> Result<Model> {
+        let Self { network, mut learner, seed, preparation } = self;
+        learner.check()?;
+        let network = network.restore(take, path, device)?;
+        let (size, channels) = (network.config.size, network.config.channels);
+        let preparation = match preparation {
+            Some(preparation) if (preparation.size, preparation.channels) != (size, channels) => {
+                let problem = "it prepares pictures in another shape than its network takes";
+                return Err(damaged(path, problem.into()));
+            }
+            Some(preparation) => preparation,
+            // Earlier versions cropped all pictures, and gave epochs by the number of images to models of the preset
+            // `own` without writing either down.
+            None => {
+                let own = Preset::Own.learner();
+                if learner == (LearnerConfig { budget: EpochBudget::Fixed, ..own.clone() }) {
+                    learner = own;
+                }
+                Preparation { size, channels, ..Preparation::default() }
+            }
+        };
+        preparation.check()?;
+        Ok(Model::with(network, learner, preparation, seed))
+    }
+}
+
+impl Model {
+    /// Writes the model file; an old one stays until the new one is whole.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         Ok(replace_file(path, &self.to_bytes(path)?)?)
     }
 
-    /// The content of a model file; `path` is for messages.
+    /// The content of the model file; `path` is for messages.
     pub fn to_bytes(&self, path: &Path) -> Result<Vec<u8>> {
-        let record = ModelRecord {
-            network: NetworkRecord::of(&self.network),
-            learner: self.config.clone(),
-            seed: self.seed,
-        };
-        tensor_file::write(MODEL, &record, &tensors::plain(&self.network), path)
+        tensor_file::write(MODEL, &ModelRecord::of(self), &tensors::plain(&self.network), path)
     }
 
-    /// Reads a model.
-    pub fn load(path: &Path, device: &Device) -> Result<Self> {
+    /// Reads a model file, to compute on the CPU.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        Self::load_on(path, &Device::flex())
+    }
+
+    /// Reads a model file, to compute on a device.
+    pub fn load_on(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let path = path.as_ref();
         let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
         Self::from_bytes(&bytes, path, device)
     }
@@ -88,12 +141,11 @@ impl Learner {
     /// Reads a model from the content of a file; `path` is for messages.
     pub fn from_bytes(bytes: &[u8], path: &Path, device: &Device) -> Result<Self> {
         let (record, mut found): (ModelRecord, Tensors) = tensor_file::read(MODEL, bytes, path)?;
-        record.learner.check()?;
-        let network = record.network.restore(&mut |name| found.remove(name), path, device)?;
+        let model = record.restore(&mut |name| found.remove(name), path, device)?;
         if let Some(name) = found.keys().next() {
             return Err(damaged(path, format!("it has a tensor '{name}' that belongs to no module")));
         }
-        Ok(Self::with(network, record.learner, record.seed))
+        Ok(model)
     }
 }
 
@@ -105,16 +157,16 @@ impl NetworkRecord {
     pub(crate) fn of(network: &Network) -> Self {
         let module = |module: &LocalModule| ModuleRecord {
             origin: module.origin.clone(),
-            learned: module.learned,
+            frozen: module.frozen,
             trained: module.trained,
             statistics: module.statistics.clone(),
         };
         let head = |head: &Head| HeadRecord {
             task: head.task.clone(),
             classes: head.classes.clone(),
-            learned: head.learned,
-            familiar: head.familiar.clone(),
-            sees: head.sees.clone(),
+            frozen: head.frozen,
+            gaussian: head.gaussian.clone(),
+            view: head.view.clone(),
         };
         Self {
             config: network.config.clone(),
@@ -126,7 +178,7 @@ impl NetworkRecord {
     /// The network, with tensors that `take` gives by name.
     pub(crate) fn restore(
         self,
-        take: &mut dyn FnMut(&str) -> Option<Plain>,
+        take: &mut dyn FnMut(&str) -> Option<NamedTensor>,
         path: &Path,
         device: &Device,
     ) -> Result<Network> {
@@ -147,18 +199,18 @@ impl NetworkRecord {
                 )?;
                 let mut module = layer.config.init(record.origin, &Seed::root(0), &device);
                 module.statistics = record.statistics;
-                module.learned = record.learned;
+                module.frozen = record.frozen;
                 module.trained = record.trained;
                 module.walk(&format!("layer{number}.module{at}"), &mut load);
                 load.check()?;
-                if !record.learned {
+                if !record.frozen {
                     tensors::train(&mut module);
                 }
                 modules.push(module);
             }
-            let free = modules.iter().position(|module| !module.learned);
-            if free.is_some_and(|free| free + 1 != modules.len()) {
-                return Err(damaged(path, format!("a module of layer {number} behind a free one")));
+            let trainable = modules.iter().position(|module| !module.frozen);
+            if trainable.is_some_and(|at| at + 1 != modules.len()) {
+                return Err(damaged(path, format!("a module of layer {number} follows a trainable one")));
             }
             *layer = Layer::new(layer.config, modules)?;
         }
@@ -168,16 +220,19 @@ impl NetworkRecord {
             load.preview(&format!("head{number}.classifier.weight"), &[classes, features])?;
             let config = HeadConfig { features, classes, structural: self.config.heads };
             let mut head = config.init(&record.task, record.classes, &Seed::root(0), &device);
-            head.learned = record.learned;
-            head.familiar = record.familiar;
-            head.sees = record.sees;
-            check_sees(&head, &network, path)?;
-            if head.familiar.as_ref().is_some_and(|task| !task.fits(network.layers.len())) {
-                return Err(damaged(path, format!("what is familiar to the head of task '{}'", head.task)));
+            head.frozen = record.frozen;
+            head.gaussian = record.gaussian;
+            head.view = record.view;
+            check_view(&head, &network, path)?;
+            if head.gaussian.as_ref().is_some_and(|task| !task.fits(network.layers.len())) {
+                return Err(damaged(
+                    path,
+                    format!("the score distribution of task '{}' does not fit its network", head.task),
+                ));
             }
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
-            if !record.learned {
+            if !record.frozen {
                 tensors::train(&mut head);
             }
             network.heads.push(head);
@@ -186,24 +241,24 @@ impl NetworkRecord {
     }
 }
 
-/// A head sees modules that are there, at least one in each layer.
-fn check_sees(head: &Head, network: &Network, path: &Path) -> Result<()> {
-    let Some(sees) = &head.sees else { return Ok(()) };
+/// Complains unless the view of a head has modules that are there, at least one in each layer.
+fn check_view(head: &Head, network: &Network, path: &Path) -> Result<()> {
+    let Some(view) = &head.view else { return Ok(()) };
     let there =
         |(range, layer): (&Range<usize>, &Layer)| !range.is_empty() && range.end <= layer.modules().len();
-    if sees.len() == network.layers.len() && sees.iter().zip(&network.layers).all(there) {
+    if view.len() == network.layers.len() && view.iter().zip(&network.layers).all(there) {
         return Ok(());
     }
-    Err(damaged(path, format!("the head of task '{}' sees modules that are not there", head.task)))
+    Err(damaged(path, format!("the view of task '{}' has modules that are not there", head.task)))
 }
 
 /// Fills tensors from a file.
 struct Load<'a> {
-    take: &'a mut dyn FnMut(&str) -> Option<Plain>,
+    take: &'a mut dyn FnMut(&str) -> Option<NamedTensor>,
     path: &'a Path,
     problem: Option<Error>,
     /// Looked at, not used yet.
-    first: Option<Plain>,
+    first: Option<NamedTensor>,
 }
 
 impl Load<'_> {
@@ -215,7 +270,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn find(&mut self, name: &str, shape: &[usize]) -> Result<Plain> {
+    fn find(&mut self, name: &str, shape: &[usize]) -> Result<NamedTensor> {
         if let Some(first) = self.first.take_if(|first| first.name == name) {
             return Ok(first);
         }

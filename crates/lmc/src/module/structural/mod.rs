@@ -1,8 +1,8 @@
 //! The structural component `s(o; φ)` of a module: how well an input fits it (paper §3.1, appendix A).
 //!
 //! Its loss is small on inputs like those that the module was trained on; `γ = -log loss` is the module's relatedness
-//! score. Two kinds: a [`decoder`] that tells the module's input from its output, and an [`invertible`] map whose output
-//! is driven to zero.
+//! score. Two kinds: a [`decoder`] that reconstructs the module's input from its output, and an [`invertible`] map whose
+//! output is driven to zero.
 
 pub mod decoder;
 pub mod invertible;
@@ -21,7 +21,7 @@ use invertible::{Invertible, InvertibleConfig};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StructuralKind {
-    /// Tells the module's input from its output.
+    /// Reconstructs the module's input from its output.
     Decoder,
     /// Additive coupling of the module's output.
     Invertible {
@@ -38,7 +38,7 @@ pub enum StructuralKind {
 /// Sizes of a trunk module's structural component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructuralConfig {
-    /// Its kind.
+    /// Decoder or invertible map.
     pub kind: StructuralKind,
     /// Channels of the module's input.
     pub input_channels: usize,
@@ -53,9 +53,9 @@ pub struct StructuralConfig {
 /// The structural component of a trunk module.
 #[derive(Clone, Debug)]
 pub enum Structural {
-    /// See [`decoder`].
+    /// Reconstructs the module's input: [`decoder`].
     Decoder(Box<Decoder>),
-    /// See [`invertible`].
+    /// Maps the module's output to zero: [`invertible`].
     Invertible(Box<Invertible>),
 }
 
@@ -87,7 +87,7 @@ impl StructuralConfig {
         }
     }
 
-    /// Random parameters.
+    /// Draws random parameters.
     pub fn init(&self, seed: &Seed, device: &Device) -> Structural {
         match self.kind {
             StructuralKind::Decoder => Structural::Decoder(Box::new(self.decoder().init(seed, device))),
@@ -123,14 +123,14 @@ impl Walk for Structural {
 /// The structural components of a layer's modules in evaluation, side by side.
 #[derive(Clone, Debug)]
 pub enum FrozenStructurals {
-    /// Packed for the fused kernel.
+    /// Decoders, packed for the fused kernel.
     Decoders(Box<FrozenDecoders>),
-    /// One after the other.
+    /// Invertible maps, which run one after the other.
     Invertible(Vec<Invertible>),
 }
 
 impl FrozenStructurals {
-    /// Of at least one component, all of one kind.
+    /// Packs one component or more, all of one kind.
     pub fn new<'a>(components: impl Iterator<Item = &'a Structural>) -> Result<Self> {
         let (mut decoders, mut invertible) = (Vec::new(), Vec::new());
         for component in components {

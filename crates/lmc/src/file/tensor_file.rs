@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::tensors::Plain;
+use crate::tensors::NamedTensor;
 
 /// The newest format that this version reads and the one that it writes.
 const FORMAT: u32 = 1;
@@ -18,7 +18,7 @@ const KEY: &str = "lmc";
 /// No header of ours comes near this.
 const LONGEST_HEADER: u64 = 64 << 20;
 
-/// What the header holds.
+/// Document of a file, as the header holds it.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     format: u32,
@@ -28,13 +28,13 @@ struct Envelope {
 }
 
 /// Tensors by name.
-pub(crate) type Tensors = BTreeMap<String, Plain>;
+pub(crate) type Tensors = BTreeMap<String, NamedTensor>;
 
 /// The bytes of a file.
 pub(crate) fn write(
     kind: &str,
     document: &impl Serialize,
-    tensors: &[Plain],
+    tensors: &[NamedTensor],
     path: &Path,
 ) -> Result<Vec<u8>> {
     let fail = |problem: String| Error::bad(path, problem, "report this as a bug of lmc");
@@ -115,7 +115,7 @@ pub(crate) fn read<T: for<'de> Deserialize<'de>>(
             return Err(damaged(format!("tensor '{name}' holds {value}")));
         }
         let shape = view.shape().to_vec();
-        tensors.insert(name.clone(), Plain { name, shape, values });
+        tensors.insert(name.clone(), NamedTensor { name, shape, values });
     }
     let document = serde_json::from_value(envelope.document).map_err(|error| damaged(error.to_string()))?;
     Ok((document, tensors))

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What a module's relatedness score is made from.
+/// How a structural loss becomes a relatedness score γ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relatedness {
@@ -24,11 +24,11 @@ pub enum Relatedness {
     Loss,
 }
 
-/// How the batch as a whole bears on the weights of each sample.
+/// The prior over modules that the images of a batch share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prior {
-    /// Not at all: each sample on its own.
+    /// No prior: each sample is weighted by its own scores.
     None,
     /// Softmax of the batch's mean loss: what the authors ran.
     MeanLoss,
@@ -36,11 +36,11 @@ pub enum Prior {
     MeanSoftmax,
 }
 
-/// Which modules take part.
+/// Which modules of a layer take part in its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
-    /// All, by their weights.
+    /// All modules, by their weights.
     Soft,
     /// The best one for each sample: LMC(A,H).
     Hard,
@@ -48,7 +48,7 @@ pub enum Selection {
     Top(usize),
 }
 
-/// How scores become weights.
+/// Settings that turn scores into weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompositionConfig {
@@ -60,7 +60,7 @@ pub struct CompositionConfig {
     pub prior: Prior,
     /// τ', above 0; 0.1 by default.
     pub prior_temperature: f64,
-    /// Soft by default.
+    /// Which modules take part; `soft` by default.
     pub selection: Selection,
 }
 

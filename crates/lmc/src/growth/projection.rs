@@ -1,17 +1,17 @@
 //! Projection and accumulation: which loss reaches which parameter, and when (paper §3.3, appendix A.2).
 //!
 //! Adding a module at a layer starts a *projection phase*. The structural losses of the modules above, which stay frozen,
-//! are then part of the objective and pass through them down into the new module: it learns to give what they know. No
-//! module is added meanwhile. In the *accumulation phase* that follows, modules may be added again.
+//! are then part of the objective, and their gradients reach the new module through them: its output becomes an input
+//! that they were trained on. No module is added meanwhile. In the *accumulation phase* that follows, modules may be added again.
 //!
 //! Paper: the structural signal from above is said to go on in the accumulation phase. In the runs behind its tables it
 //! does not; [`ProjectionConfig::signal_in_accumulation`] switches it on.
 
 use serde::{Deserialize, Serialize};
 
-use crate::module::Training;
+use crate::module::ModuleMode;
 
-/// How new modules are made to fit.
+/// How a new module is fitted to the modules above it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProjectionConfig {
@@ -39,7 +39,7 @@ impl Default for ProjectionConfig {
     }
 }
 
-/// Where a task stands.
+/// The phase of a task's training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -55,7 +55,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase that starts with `steps` steps, at a layer.
+    /// A projection phase of `steps` steps for a module that was added at `layer`; none of 0 steps.
     pub fn projection(layer: Option<usize>, steps: usize) -> Self {
         if steps == 0 { Self::Accumulation } else { Self::Projection { layer, left: steps } }
     }
@@ -65,7 +65,7 @@ impl Phase {
         matches!(self, Self::Projection { .. })
     }
 
-    /// One step of the phase is over.
+    /// The phase after one more step.
     pub fn step(self) -> Self {
         match self {
             Self::Projection { left: 0 | 1, .. } | Self::Accumulation => Self::Accumulation,
@@ -73,20 +73,20 @@ impl Phase {
         }
     }
 
-    /// Whether structural losses of all modules, weighted, are in the objective; otherwise those of free ones.
+    /// Whether weighted structural losses of all modules are in the objective; otherwise those of trainable ones.
     pub fn counts_all_modules(self, config: &ProjectionConfig) -> bool {
         self.is_projection() || config.signal_in_accumulation
     }
 
-    /// Whether structural losses of learned modules send gradients down.
-    pub fn signals_from_learned(self, config: &ProjectionConfig) -> bool {
+    /// Whether structural losses of frozen modules send gradients to the layers below.
+    pub fn signals_from_frozen(self, config: &ProjectionConfig) -> bool {
         config.epochs > 0 && self.counts_all_modules(config)
     }
 
-    /// How the free module of a layer is trained: above the newest module it is held, and passes the signal down.
-    pub fn free_module(self, layer: usize, joint: bool) -> Training {
+    /// How the trainable module of a layer is trained: above the newest module it is frozen and passes the signal down.
+    pub fn trainable_module(self, layer: usize, joint: bool) -> ModuleMode {
         let above = matches!(self, Self::Projection { layer: Some(newest), .. } if layer > newest);
-        Training { held: above, attached: above || joint }
+        ModuleMode { frozen: above, attached: above || joint }
     }
 }
 
@@ -107,10 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn only_modules_above_the_newest_are_held() {
+    fn only_modules_above_the_newest_are_frozen() {
         let phase = Phase::projection(Some(1), 5);
-        assert_eq!(phase.free_module(1, false), Training { held: false, attached: false });
-        assert_eq!(phase.free_module(2, false), Training { held: true, attached: true });
-        assert_eq!(Phase::Accumulation.free_module(2, true), Training { held: false, attached: true });
+        assert_eq!(phase.trainable_module(1, false), ModuleMode { frozen: false, attached: false });
+        assert_eq!(phase.trainable_module(2, false), ModuleMode { frozen: true, attached: true });
+        assert_eq!(
+            Phase::Accumulation.trainable_module(2, true),
+            ModuleMode { frozen: false, attached: true }
+        );
     }
 }

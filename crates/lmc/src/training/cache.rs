@@ -1,38 +1,39 @@
-//! What the learned modules of the first layer say about every image of a set: computed once, not once an epoch.
+//! Responses of the first layer's frozen modules to every image of a set: computed once, not once an epoch.
 //!
-//! They see the raw images and never change, so their outputs and losses are constants of the set. Losses always fit in
-//! memory; outputs do up to a limit, and beyond it they are computed again, at a third of the price of both.
+//! These modules see the raw images and never change, so their outputs and structural losses are constants of the set.
+//! Losses always fit in memory; outputs are kept up to a limit, and beyond it they are computed again, at a third of the
+//! cost of both.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use lmc_streams::{BatchConfig, TaskSet};
 
 use crate::error::Result;
-use crate::layer::{Known, Layer};
-use crate::tensors::{tensor, values};
+use crate::network::layer::{CachedResponses, Layer};
+use crate::tensors::{images, tensor, values};
 
-/// Outputs and losses of the first layer's learned modules for each image of a set.
+/// Outputs and structural losses of the first layer's frozen modules for each image of a set.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct ResponseCache {
     modules: usize,
-    /// Losses, `[image][module]`.
+    /// Structural losses, `[image][module]`.
     losses: Vec<f32>,
     /// Outputs, `[image][module][row][column][channel]`: the order in which the kernels keep them.
     outputs: Option<Vec<f32>>,
-    /// `[channel, row, column]`.
+    /// Shape of an output, `[channel, row, column]`.
     shape: [usize; 3],
 }
 
-impl Cache {
-    /// Runs the learned modules over a set; `None` if there are none. Outputs are kept if they fit into `limit` bytes.
+impl ResponseCache {
+    /// Runs the frozen modules over a set; `None` if there are none. Outputs are kept if they fit into `limit` bytes.
     pub fn new(
         layer: &Layer,
         set: &TaskSet,
         batch: usize,
         limit: usize,
-        to_tensor: &ToTensor<'_>,
+        device: &Device,
     ) -> Result<Option<Self>> {
         let Some(packed) = layer.packed() else { return Ok(None) };
-        let modules = layer.learned();
+        let modules = layer.frozen_count();
         let side = layer.config.structural.output_side;
         let shape = [layer.config.functional.outputs, side, side];
         let size = set.len() * modules * shape.iter().product::<usize>();
@@ -44,7 +45,7 @@ impl Cache {
             shape,
         };
         for batch in BatchConfig::stored(batch).init(set)? {
-            let images = to_tensor(&batch);
+            let images = images(&batch, device);
             let outputs = packed.outputs(images.clone())?;
             let losses = values(&packed.losses(outputs.clone(), images, false)?); // [module, image]
             let count = batch.positions.len();
@@ -68,13 +69,13 @@ impl Cache {
         Ok(Some(cache))
     }
 
-    /// Memory taken by outputs.
+    /// Bytes that the kept outputs take.
     pub fn bytes(&self) -> usize {
         self.outputs.as_ref().map_or(0, |outputs| outputs.len() * size_of::<f32>())
     }
 
-    /// What is known about the images at these positions of the set.
-    pub fn known(&self, positions: &[u32], device: &burn::tensor::Device) -> Known {
+    /// The responses to the images at these positions of the set.
+    pub fn responses(&self, positions: &[u32], device: &Device) -> CachedResponses {
         let (modules, count) = (self.modules, positions.len());
         let mut losses = Vec::with_capacity(modules * count);
         for module in 0..modules {
@@ -94,9 +95,6 @@ impl Cache {
             let outputs: Tensor<5> = tensor(outputs, [modules, count, height, width, channels], device);
             outputs.permute([0, 1, 4, 2, 3])
         });
-        Known { outputs, losses: Some(tensor(losses, [modules, count], device)) }
+        CachedResponses { outputs, losses: Some(tensor(losses, [modules, count], device)) }
     }
 }
-
-/// Makes a tensor of a batch's images.
-pub type ToTensor<'a> = dyn Fn(&lmc_streams::Batch) -> Tensor<4> + 'a;

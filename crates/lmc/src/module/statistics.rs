@@ -1,20 +1,20 @@
-//! Score statistics: what a module's structural loss usually is, and how unusual a batch is (paper §3.2, equation 8).
+//! Score statistics: mean and deviation of a module's structural loss, and how unusual a batch is (paper §3.2, eq. 8).
 //!
 //! ```text
 //! z_m = | mean over i of L_m[i] - μ_m | / σ_m
 //! ```
 //!
 //! μ and σ are taken over a sliding window of the last batches that the module was trained on. The test is two-sided: a
-//! batch that is told *better* than usual (MNIST after CIFAR) is unusual too. Paper: equation 8 prints the weight `w` in
+//! batch that is reconstructed *better* than usual (MNIST after CIFAR) is unusual too. Paper: equation 8 prints the weight `w` in
 //! place of the loss and calls σ a variance; both are slips.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::composition::mean;
+use crate::network::composition::mean;
 
-/// What z is computed from.
+/// The unit whose loss is compared with the window: a batch or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Granularity {
@@ -24,7 +24,7 @@ pub enum Granularity {
     Sample,
 }
 
-/// How z is computed.
+/// Settings of the z-score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StatisticsConfig {
@@ -44,16 +44,16 @@ impl Default for StatisticsConfig {
     }
 }
 
-/// Mean and mean square of the losses of one batch.
+/// Mean and mean square of the structural losses of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry(pub f64, pub f64);
+pub struct BatchSummary(pub f64, pub f64);
 
-/// The window of a module.
+/// Structural losses of the last batches that a module was trained on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
     /// The last batches, oldest first.
-    pub window: VecDeque<Entry>,
+    pub window: VecDeque<BatchSummary>,
     /// Batches ever seen, inherited ones included.
     pub seen: u64,
     /// Variance that is not in the window (see [`StatisticsConfig::released`]).
@@ -71,19 +71,19 @@ impl Statistics {
             return;
         }
         let squares: Vec<f64> = losses.iter().map(|loss| loss * loss).collect();
-        self.window.push_back(Entry(mean(losses), mean(&squares)));
+        self.window.push_back(BatchSummary(mean(losses), mean(&squares)));
         while self.window.len() > config.window {
             self.window.pop_front();
         }
         self.seen += 1;
     }
 
-    /// μ.
+    /// μ, the mean loss over the window.
     pub fn mean(&self) -> f64 {
         self.window.iter().map(|entry| entry.0).sum::<f64>() / self.window.len().max(1) as f64
     }
 
-    /// σ, the population standard deviation.
+    /// σ, the population standard deviation over the window.
     pub fn deviation(&self, granularity: Granularity) -> f64 {
         let (mean, count) = (self.mean(), self.window.len().max(1) as f64);
         let variance = match granularity {
@@ -126,7 +126,7 @@ impl Statistics {
             .map(|at| {
                 let sum = parents.iter().map(|parent| newest(parent, at));
                 let (means, squares) = sum.fold((0.0, 0.0), |sum, entry| (sum.0 + entry.0, sum.1 + entry.1));
-                Entry(means / count, squares / count)
+                BatchSummary(means / count, squares / count)
             })
             .collect();
         let seen = parents.iter().map(|parent| parent.seen).min().unwrap_or(first.seen);

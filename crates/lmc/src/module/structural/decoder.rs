@@ -1,11 +1,11 @@
-//! The decoder: tells a module's input from its output (the structural component of the paper's trunk modules).
+//! The decoder: reconstructs a module's input from its output (the structural component of the paper's trunk modules).
 //!
 //! ```text
 //! loss = mean over channels and pixels of (sigmoid(deconv(relu(norm(deconv(o))))) - x)²
 //! ```
 //!
 //! Both the functional component and the input are detached: a decoder learns to invert whatever `f` produces. The target
-//! is the raw input; what exceeds 1 in layers above the first cannot be told, and is part of the score.
+//! is the raw input; values above 1, which layers above the first have, cannot be reconstructed and are part of the score.
 //!
 //! Paper: table 6 gives the last deconvolution 3 channels and a 3x3 kernel in all layers. The parameter counts beside it,
 //! and the authors' code, have as many channels as the module's input and a kernel of 3 where the side of that is even,
@@ -16,7 +16,7 @@ use lmc_kernels::{DecoderParameters, Kernels, RunningStatistics, decoder_train};
 use lmc_streams::Seed;
 
 use crate::error::Result;
-use crate::functional::MOMENTUM;
+use crate::module::functional::MOMENTUM;
 use crate::tensors::{Draw, Role, Visitor, Walk, join};
 
 /// Side of the first kernel.
@@ -27,20 +27,20 @@ const FIRST_KERNEL: usize = 2;
 pub struct DecoderConfig {
     /// Channels of the module's output.
     pub inputs: usize,
-    /// Its side.
+    /// Side of the module's output in pixels.
     pub input_side: usize,
     /// Channels of the module's input.
     pub outputs: usize,
-    /// Its side.
+    /// Side of the module's input in pixels.
     pub output_side: usize,
 }
 
 /// Two deconvolutions with a batch norm between them.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    /// Weights and biases.
+    /// Weights and biases of the deconvolutions and the batch norm.
     pub parameters: DecoderParameters,
-    /// What the batch norm uses in evaluation.
+    /// Mean and variance that the batch norm uses in evaluation.
     pub running: RunningStatistics,
 }
 
@@ -52,7 +52,7 @@ impl DecoderConfig {
         self.output_side + cut + 1 - 2 * self.input_side
     }
 
-    /// Random parameters. PyTorch takes the fan-in of a transposed convolution from its *output* channels.
+    /// Draws random parameters. PyTorch takes the fan-in of a transposed convolution from its *output* channels.
     pub fn init(&self, seed: &Seed, device: &Device) -> Decoder {
         let mut draw = Draw::new(seed, device);
         let (channels, kernel) = (self.inputs, self.kernel());
@@ -70,7 +70,7 @@ impl DecoderConfig {
 }
 
 impl Decoder {
-    /// Losses of a batch with its own statistics, which the running ones follow.
+    /// Reconstruction losses `[batch]` with the statistics of the batch, which the running ones follow.
     pub fn losses(&mut self, output: Tensor<4>, input: Tensor<4>) -> Result<Tensor<1>> {
         let trained = decoder_train(output, input, &self.parameters, Kernels::Fused)?;
         self.running = trained.statistics.update(&self.running, MOMENTUM);
@@ -95,7 +95,7 @@ impl Walk for Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functional::FunctionalConfig;
+    use crate::module::functional::FunctionalConfig;
 
     #[test]
     fn even_sides_have_kernels_of_3_and_odd_ones_of_4() {

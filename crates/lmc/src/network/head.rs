@@ -11,8 +11,10 @@ use burn::tensor::{Device, Tensor};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::familiarity::Familiar;
-use crate::structural::invertible::{Invertible, InvertibleConfig, unit_length};
+use super::composition::mean;
+use crate::error::Result;
+use crate::inference::task_gaussian::TaskGaussian;
+use crate::module::structural::invertible::{Invertible, InvertibleConfig, unit_length};
 use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
 
 /// Which kind of structural component heads have.
@@ -21,7 +23,7 @@ use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
 pub enum HeadStructuralKind {
     /// Additive coupling of the features, normalised to length 1: the paper's.
     Invertible,
-    /// Tells the features, normalised to length 1, from the logits.
+    /// Reconstructs the features, normalised to length 1, from the logits.
     Decoder,
 }
 
@@ -57,29 +59,29 @@ pub struct HeadDecoder {
 /// Neurons between the two layers of a head's decoder.
 const HIDDEN: usize = 64;
 
-/// What tells the classes of one task apart.
+/// The classifier of one task.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// The task that it belongs to.
+    /// Name of the task.
     pub task: String,
-    /// Its class names, in label order.
+    /// Class names of the task, in label order.
     pub classes: Vec<String>,
-    /// `[class, feature]`.
+    /// Weights of the linear classifier, `[class, feature]`.
     pub weight: Tensor<2>,
-    /// `[class]`.
+    /// Biases of the linear classifier, `[class]`.
     pub bias: Tensor<1>,
-    /// How well features fit.
+    /// Structural component, which scores how well features fit the task.
     pub structural: HeadStructural,
-    /// Learned in an earlier task: frozen for ever.
-    pub learned: bool,
-    /// What images of its task usually look like.
-    pub familiar: Option<Familiar>,
-    /// The modules that were there when it was learned, layer by layer.
-    pub sees: Option<Vec<Range<usize>>>,
+    /// Whether the task is learned: no parameter of the head ever changes again.
+    pub frozen: bool,
+    /// Distribution of the task's scores on its validation images.
+    pub gaussian: Option<TaskGaussian>,
+    /// The modules that were there when the task was learned, a range for each layer.
+    pub view: Option<Vec<Range<usize>>>,
 }
 
 impl HeadConfig {
-    /// A head with random parameters.
+    /// Makes a trainable head with random parameters.
     pub fn init(&self, task: &str, classes: Vec<String>, seed: &Seed, device: &Device) -> Head {
         let mut draw = Draw::new(&seed.named("classifier"), device);
         let weight = draw.uniform([self.classes, self.features], self.features);
@@ -106,9 +108,9 @@ impl HeadConfig {
             weight,
             bias,
             structural,
-            learned: false,
-            familiar: None,
-            sees: None,
+            frozen: false,
+            gaussian: None,
+            view: None,
         }
     }
 }
@@ -131,9 +133,9 @@ impl Head {
         }
     }
 
-    /// Never changes again.
+    /// Freezes all parameters for good.
     pub fn freeze(&mut self) {
-        self.learned = true;
+        self.frozen = true;
         tensors::freeze(self);
     }
 }
@@ -145,8 +147,8 @@ impl HeadDecoder {
             x.matmul(weight.clone().transpose()) + bias.clone().unsqueeze()
         };
         let hidden = relu(layer(logits, &self.first, &self.first_bias)); // [batch, 64]
-        let told = layer(hidden, &self.second, &self.second_bias); // [batch, feature]
-        (told - target).square().mean_dim(1).reshape([images])
+        let reconstructed = layer(hidden, &self.second, &self.second_bias); // [batch, feature]
+        (reconstructed - target).square().mean_dim(1).reshape([images])
     }
 }
 
@@ -167,7 +169,7 @@ impl Walk for Head {
     }
 }
 
-/// Which head answers.
+/// How the head that classifies an image is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSelection {
     /// The head of a known task: LMC(¬A).
@@ -179,7 +181,7 @@ pub enum HeadSelection {
 }
 
 impl HeadSelection {
-    /// The head of each sample, from losses `[head][sample]`.
+    /// The head of each sample: the smallest of losses (or other costs) `[head][sample]`.
     pub fn choose(self, losses: &[Vec<f64>], images: usize) -> Vec<usize> {
         let smallest = |values: &mut dyn Iterator<Item = f64>| {
             values.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(head, _)| head)
@@ -187,13 +189,22 @@ impl HeadSelection {
         match self {
             Self::Given(head) => vec![head; images],
             Self::Batch => {
-                vec![smallest(&mut losses.iter().map(|losses| crate::composition::mean(losses))); images]
+                vec![smallest(&mut losses.iter().map(|losses| mean(losses))); images]
             }
             Self::Sample => {
                 (0..images).map(|image| smallest(&mut losses.iter().map(|losses| losses[image]))).collect()
             }
         }
     }
+}
+
+/// Number of the head of a task.
+pub(crate) fn find(heads: &[Head], task: &str) -> Result<usize> {
+    heads.iter().position(|head| head.task == task).ok_or_else(|| {
+        let known: Vec<&str> = heads.iter().map(|head| head.task.as_str()).collect();
+        let cure = format!("the model knows {}", known.join(", "));
+        lmc_streams::Error::unknown("task", task, known.iter().copied(), cure).into()
+    })
 }
 
 #[cfg(test)]

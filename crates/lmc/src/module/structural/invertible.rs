@@ -31,11 +31,11 @@ pub struct InvertibleConfig {
 pub struct Invertible {
     /// A, `[first half, second half]`.
     pub first: Tensor<2>,
-    /// a.
+    /// a, `[first half]`.
     pub first_bias: Tensor<1>,
     /// B, `[second half, first half]`.
     pub second: Tensor<2>,
-    /// b.
+    /// b, `[second half]`.
     pub second_bias: Tensor<1>,
     /// Whether the vector is brought to length 1 first.
     pub normalise: bool,
@@ -44,7 +44,7 @@ pub struct Invertible {
 }
 
 impl InvertibleConfig {
-    /// Random parameters.
+    /// Draws random parameters.
     pub fn init(&self, seed: &Seed, device: &Device) -> Invertible {
         let mut draw = Draw::new(seed, device);
         let half = self.length / 2;

@@ -1,0 +1,68 @@
+//! The forward pass: the only loop over the layers (paper algorithm 2, "Forward Model").
+//!
+//! ```text
+//! for every layer l:   L[m, i] = structural loss of module m on image i     the modules respond
+//!                      w[m, i] = weighing(L)                                scores become weights
+//!                      x[i]    = sum over m of w[m, i] f_m(x[i])            the layer's output
+//! features = x, flattened                                                   what the heads see
+//! ```
+//!
+//! Training, validation, prediction and batch-norm warm-up are this loop with another [`Weighing`]: which modules run and
+//! in which mode, and how their losses become weights. Nothing else differs between them.
+
+use burn::tensor::{Device, Tensor};
+
+use super::composition::PerModule;
+use super::layer::{CachedResponses, Responses};
+use crate::error::Result;
+
+/// Decides, layer by layer, which modules run in which mode and what weight each gets.
+pub trait Weighing {
+    /// Number of layers.
+    fn depth(&self) -> usize;
+
+    /// Runs the modules of a layer on its input `[batch, channel, row, column]`. `cached` holds what is known already.
+    fn respond(&mut self, layer: usize, input: &Tensor<4>, cached: CachedResponses) -> Result<Responses>;
+
+    /// Turns the structural losses `[module][image]` of a layer into weights of the same shape.
+    fn weigh(&mut self, layer: usize, responses: &Responses, losses: &PerModule) -> PerModule;
+}
+
+/// Scores and weights of one layer in a forward pass.
+#[derive(Clone, Debug, Default)]
+pub struct LayerTrace {
+    /// Structural losses, `[module][image]`.
+    pub losses: PerModule,
+    /// Weights, `[module][image]`.
+    pub weights: PerModule,
+}
+
+/// A forward pass with its record.
+#[derive(Clone, Debug)]
+pub struct ForwardTrace {
+    /// What the heads see, `[batch, feature]`.
+    pub features: Tensor<2>,
+    /// Scores and weights, layer by layer.
+    pub layers: Vec<LayerTrace>,
+}
+
+/// Passes a batch of images `[batch, channel, row, column]` through all layers. `cached` are responses of the first
+/// layer's frozen modules, which see the raw images and never change.
+pub fn forward(
+    images: Tensor<4>,
+    cached: CachedResponses,
+    weighing: &mut impl Weighing,
+    device: &Device,
+) -> Result<ForwardTrace> {
+    let mut x = images;
+    let mut cached = Some(cached);
+    let mut layers = Vec::with_capacity(weighing.depth());
+    for layer in 0..weighing.depth() {
+        let responses = weighing.respond(layer, &x, cached.take().unwrap_or_default())?;
+        let losses = responses.losses();
+        let weights = weighing.weigh(layer, &responses, &losses);
+        x = responses.combine(&weights, device)?;
+        layers.push(LayerTrace { losses, weights });
+    }
+    Ok(ForwardTrace { features: x.flatten(1, 3), layers }) // [batch, width * side * side]
+}

@@ -1,0 +1,197 @@
+//! Checkpoints: the exact state of a method in the middle of a task, on disk. A killed run resumes from it, bit for bit.
+//!
+//! Besides the network, LMC's checkpoint holds the best state so far, the optimiser's moments and the phase. Frozen
+//! modules, which the network and its best state share, are stored once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use burn::tensor::Device;
+use lmc_streams::{Preparation, replace_file};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::config::LearnerConfig;
+use super::step::GrowingTask;
+use super::{Best, TaskTraining};
+use crate::error::{Error, Result};
+use crate::file::record::{ModelRecord, NetworkRecord, damaged};
+use crate::file::tensor_file::{self, Tensors};
+use crate::growth::projection::Phase;
+use crate::model::Model;
+use crate::network::Network;
+use crate::tensors::{self, NamedTensor, prefixed};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BestRecord {
+    epoch: usize,
+    accuracy: f64,
+    network: NetworkRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskRecord {
+    task: String,
+    number: usize,
+    epoch: usize,
+    epochs: usize,
+    step: usize,
+    steps: usize,
+    phase: Phase,
+    /// Steps that Adam has taken, by parameter.
+    adam: BTreeMap<String, usize>,
+    best: Option<BestRecord>,
+    modules_before: Vec<usize>,
+    /// The settings of the task; in files of earlier versions, the model's are the task's.
+    #[serde(default)]
+    config: Option<LearnerConfig>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointRecord {
+    network: NetworkRecord,
+    learner: LearnerConfig,
+    seed: u64,
+    #[serde(default)]
+    preparation: Option<Preparation>,
+    #[serde(alias = "lesson")]
+    training: Option<TaskRecord>,
+}
+
+const CHECKPOINT: &str = "checkpoint";
+
+/// The whole state of a method: a document and tensors.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// Everything that is not a tensor.
+    pub document: Value,
+    /// All tensors, each with its name.
+    pub tensors: Vec<NamedTensor>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateRecord<T> {
+    state: Value,
+    /// Whatever the caller needs to resume.
+    progress: T,
+}
+
+impl State {
+    /// Writes the state to a file in one step, with whatever else the caller needs to resume.
+    pub fn save(&self, progress: &impl Serialize, path: &Path) -> Result<()> {
+        let record = StateRecord { state: self.document.clone(), progress };
+        Ok(replace_file(path, &tensor_file::write(CHECKPOINT, &record, &self.tensors, path)?)?)
+    }
+
+    /// Reads back what [`State::save`] wrote.
+    pub fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<(Self, T)> {
+        let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
+        let (record, found): (StateRecord<T>, Tensors) = tensor_file::read(CHECKPOINT, &bytes, path)?;
+        Ok((Self { document: record.state, tensors: found.into_values().collect() }, record.progress))
+    }
+}
+
+impl Model {
+    /// The whole state of the model, in the middle of a task or between tasks.
+    pub fn state(&self) -> Result<State> {
+        let mut tensors = prefixed("network", tensors::plain(&self.network));
+        let training = self.training.as_ref().map(|open| {
+            let GrowingTask { training, config, step, steps, phase, modules_before } = open;
+            let (moments, adam) = training.adam.plain();
+            tensors.extend(prefixed("adam", moments));
+            let best = training.best.as_ref().map(|best| {
+                let own = tensors::plain(&best.state).into_iter();
+                tensors.extend(prefixed("best", own.filter(|found| !is_frozen(&best.state, &found.name))));
+                let network = NetworkRecord::of(&best.state);
+                BestRecord { epoch: best.epoch, accuracy: best.accuracy, network }
+            });
+            TaskRecord {
+                task: training.task.clone(),
+                number: training.number,
+                epoch: training.epoch,
+                epochs: training.epochs,
+                step: *step,
+                steps: *steps,
+                phase: *phase,
+                adam,
+                best,
+                modules_before: modules_before.clone(),
+                config: Some(config.clone()),
+            }
+        });
+        let ModelRecord { network, learner, seed, preparation } = ModelRecord::of(self);
+        let record = CheckpointRecord { network, learner, seed, preparation, training };
+        let document = serde_json::to_value(record).map_err(|error| {
+            Error::setting("checkpoint", error.to_string(), "report this as a bug of lmc")
+        })?;
+        Ok(State { document, tensors })
+    }
+
+    /// The model in a state that [`Model::state`] gave; `path` is where the state came from, for messages.
+    pub fn from_state(state: State, path: &Path, device: &Device) -> Result<Self> {
+        let record: CheckpointRecord =
+            serde_json::from_value(state.document).map_err(|error| damaged(path, error.to_string()))?;
+        let found: Tensors = state.tensors.into_iter().map(|found| (found.name.clone(), found)).collect();
+        let take = |prefix: &str, name: &str| {
+            let tensor = found.get(&format!("{prefix}.{name}"))?.clone();
+            Some(NamedTensor { name: name.to_owned(), ..tensor })
+        };
+        let CheckpointRecord { network, learner, seed, preparation, training } = record;
+        let model = ModelRecord { network, learner: learner.clone(), seed, preparation };
+        let mut model = model.restore(&mut |name| take("network", name), path, device)?;
+        let Some(record) = training else { return Ok(model) };
+        if record.number >= model.network.heads.len() {
+            return Err(damaged(path, format!("task {} has no head", record.number)));
+        }
+        let best = match record.best {
+            Some(best) => {
+                let mut own = |name: &str| take("best", name).or_else(|| take("network", name));
+                let state = best.network.restore(&mut own, path, device)?;
+                Some(Best { epoch: best.epoch, accuracy: best.accuracy, state })
+            }
+            None => None,
+        };
+        let config = record.config.unwrap_or(learner);
+        config.check()?;
+        let mut adam = config.optimiser.init();
+        adam.restore(|name| take("adam", name), &record.adam, &model.network.device)?;
+        let (epoch, epochs) = (record.epoch, record.epochs);
+        let training = TaskTraining { task: record.task, number: record.number, epoch, epochs, adam, best };
+        model.training = Some(GrowingTask {
+            training,
+            config,
+            step: record.step,
+            steps: record.steps,
+            phase: record.phase,
+            modules_before: record.modules_before,
+        });
+        Ok(model)
+    }
+
+    /// Writes a checkpoint, with whatever else the caller needs to resume.
+    pub fn save_checkpoint(&self, progress: &impl Serialize, path: &Path) -> Result<()> {
+        self.state()?.save(progress, path)
+    }
+
+    /// Reads back what [`Model::save_checkpoint`] wrote.
+    pub fn load_checkpoint<T: for<'de> Deserialize<'de>>(path: &Path, device: &Device) -> Result<(Self, T)> {
+        let (state, progress) = State::load(path)?;
+        Ok((Self::from_state(state, path, device)?, progress))
+    }
+}
+
+/// Whether a tensor belongs to a frozen module or head.
+fn is_frozen(network: &Network, name: &str) -> bool {
+    let mut parts = name.split('.');
+    let mut number = |prefix: &str| parts.next()?.strip_prefix(prefix)?.parse::<usize>().ok();
+    if name.starts_with("head") {
+        return number("head").and_then(|at| network.heads.get(at)).is_some_and(|head| head.frozen);
+    }
+    let Some(layer) = number("layer").and_then(|at| network.layers.get(at)) else { return false };
+    number("module").and_then(|at| layer.modules().get(at)).is_some_and(|module| module.frozen)
+}

@@ -1,0 +1,150 @@
+//! One epoch of a task: all training batches once, then validation with the task given.
+
+use burn::tensor::Device;
+use lmc_streams::{Batch, BatchConfig, TaskSet};
+
+use super::cache::ResponseCache;
+use super::{EpochMetrics, TaskData};
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::growth::projection::Phase;
+use crate::inference::BatchPrior;
+use crate::model::Model;
+use crate::network::layer::CachedResponses;
+use crate::tensors::{correct, images, tensor, values};
+
+/// What does not change during a task and is computed once; not part of the state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskCaches {
+    filled: bool,
+    train: Option<ResponseCache>,
+    val: Option<ResponseCache>,
+    /// Features of the validation images and their length, batch by batch, while the network has no trainable module.
+    val_features: Option<Vec<(Vec<f32>, usize)>>,
+}
+
+fn responses(cache: Option<&ResponseCache>, batch: &Batch, device: &Device) -> CachedResponses {
+    cache.map(|cache| cache.responses(&batch.positions, device)).unwrap_or_default()
+}
+
+impl Model {
+    /// Trains the open task for one epoch, and validates. `listen` hears of every step.
+    pub fn epoch(
+        &mut self,
+        data: TaskData<'_>,
+        listen: &mut dyn FnMut(&Self, Event) -> Result<()>,
+    ) -> Result<()> {
+        self.check_open(data)?;
+        self.fill_caches(data)?;
+        let Some(mut task) = self.training.take() else { return Err(Self::nothing_open()) };
+        let (number, epoch) = (task.training.number, task.training.epoch);
+        let seed = self.task_seed(number);
+        let batches_seed = seed.named("batches").numbered(epoch as u64);
+        let mut metrics = EpochMetrics::new(&task.training.task, epoch, task.steps);
+        let mut grew = false;
+        let mut batches = BatchConfig::shuffled(task.config.batch, batches_seed).init(data.train)?;
+        let mut batch = Batch::default();
+        while batches.fill(&mut batch) {
+            let in_phase = task.phase.is_projection();
+            let device = self.network.device.clone().inner();
+            let cached = responses(self.caches.train.as_ref(), &batch, &device);
+            let outcome = task.learn_batch(&mut self.network, &batch, cached, &seed.named("added"))?;
+            let step = metrics.step();
+            let event =
+                metrics.batch(outcome.loss, outcome.cross_entropy, outcome.correct, batch.labels.len())?;
+            for added in outcome.added {
+                grew = true;
+                let layer = added.layer;
+                listen(self, Event::Expanded { layer, z: added.z, epoch, step })?;
+                if let Phase::Projection { left, .. } = task.phase {
+                    listen(self, Event::ProjectionStarted { layer, steps: left + 1 })?;
+                }
+            }
+            if in_phase && !task.phase.is_projection() {
+                listen(self, Event::ProjectionEnded { epoch })?;
+            }
+            listen(self, event)?;
+        }
+        let skip = grew && task.config.projection.skip_validation_on_addition;
+        let mut val_accuracy = None;
+        if !task.phase.is_projection() && !skip && !data.val.is_empty() {
+            val_accuracy = Some(self.validate(number, data.val)?);
+        }
+        task.training.end_epoch(val_accuracy, || self.network.clone());
+        let epochs = task.training.epochs;
+        self.training = Some(task);
+        listen(self, metrics.end(epochs, val_accuracy, self.network.modules()))
+    }
+
+    /// Accuracy on the validation images, with the task given.
+    fn validate(&mut self, head: usize, val: &TaskSet) -> Result<f64> {
+        let predictor = self.predictor()?;
+        let device = predictor.device();
+        let mut right = 0;
+        let constant = !self.network.has_trainable_modules() && !self.config.adapt_batch_norm;
+        if !constant {
+            self.caches.val_features = None;
+        }
+        let mut features = Vec::new();
+        for (number, batch) in BatchConfig::stored(self.config.batch).init(val)?.enumerate() {
+            let found = match self.caches.val_features.as_ref().and_then(|kept| kept.get(number)) {
+                Some((kept, length)) => tensor(kept.clone(), [batch.labels.len(), *length], device),
+                None => {
+                    let cached = responses(self.caches.val.as_ref(), &batch, device);
+                    predictor.trace(head, images(&batch, device), cached, BatchPrior::Shared)?.features
+                }
+            };
+            if constant && self.caches.val_features.is_none() {
+                features.push((values(&found), found.dims()[1]));
+            }
+            right += correct(&predictor.logits(head, found)?, &batch.labels);
+        }
+        if constant && self.caches.val_features.is_none() {
+            self.caches.val_features = Some(features);
+        }
+        Ok(right as f64 / val.len().max(1) as f64)
+    }
+
+    /// Computes the responses of the first layer's frozen modules to all images, unless they are known already.
+    fn fill_caches(&mut self, data: TaskData<'_>) -> Result<()> {
+        if self.caches.filled || self.config.adapt_batch_norm {
+            return Ok(());
+        }
+        let Some(layer) = self.network.layers.first() else { return Ok(()) };
+        let device = self.network.device.clone().inner();
+        let limit = self.config.cache_mib.saturating_mul(1 << 20);
+        let size = self.config.batch;
+        // The training images come first: they are needed in every step.
+        let train = ResponseCache::new(layer, data.train, size, limit, &device)?;
+        let left = limit.saturating_sub(train.as_ref().map_or(0, ResponseCache::bytes));
+        let val = ResponseCache::new(layer, data.val, size, left, &device)?;
+        self.caches = TaskCaches { filled: true, train, val, val_features: None };
+        Ok(())
+    }
+
+    /// Complains unless the open task is the one of these data.
+    pub(crate) fn check_open(&self, data: TaskData<'_>) -> Result<()> {
+        let Some(open) = &self.training else { return Err(Self::nothing_open()) };
+        let field = || format!("task '{}'", data.name);
+        if open.training.task != data.name {
+            let problem = format!("task '{}' is open", open.training.task);
+            return Err(Error::setting(field(), problem, "go on with the data of that task, or finish it"));
+        }
+        let head = &self.network.heads[open.training.number];
+        if head.classes != data.classes || open.steps != open.config.steps_per_epoch(data.train) {
+            let problem = format!(
+                "it was begun with {} classes and {} steps per epoch, and these data have {} and {}",
+                head.classes.len(),
+                open.steps,
+                data.classes.len(),
+                open.config.steps_per_epoch(data.train)
+            );
+            return Err(Error::setting(field(), problem, "go on with the data that it was begun with"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn nothing_open() -> Error {
+        Error::setting("model", "no task is open", "begin one")
+    }
+}

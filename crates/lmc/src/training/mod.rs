@@ -1,0 +1,208 @@
+//! Training: one task while it is learned (paper algorithm 1).
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`config`] | hyperparameters, and how many epochs a task gets |
+//! | [`step`] | one batch: forward pass, objective, backward pass, growth |
+//! | [`cache`] | responses of frozen first-layer modules, computed once a task |
+//! | [`adam`] | the optimiser, with a state that can be saved |
+//! | [`checkpoint`] | the exact state in the middle of a task, on disk |
+//!
+//! What every method has while it trains on a task, LMC and baselines alike, is [`TaskTraining`]: epochs that are done,
+//! the optimiser, and the state with the best validation accuracy. [`EpochMetrics`] are the running sums of one epoch.
+
+pub mod adam;
+pub mod cache;
+pub mod checkpoint;
+pub mod config;
+pub mod epoch;
+pub mod step;
+
+use lmc_streams::{Task, TaskSet};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::events::Event;
+use adam::Adam;
+
+/// The data of a task to learn from.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskData<'a> {
+    /// Name of the task, unique in the model.
+    pub name: &'a str,
+    /// Class names in label order.
+    pub classes: &'a [String],
+    /// Images to learn from.
+    pub train: &'a TaskSet,
+    /// Images to choose the best epoch by; may be empty, and then the last epoch is kept.
+    pub val: &'a TaskSet,
+}
+
+impl<'a> From<&'a Task> for TaskData<'a> {
+    fn from(task: &'a Task) -> Self {
+        Self { name: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
+    }
+}
+
+/// How the training of a task went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskReport {
+    /// Name of the task.
+    pub task: String,
+    /// The epoch whose state was kept, from 0.
+    pub best_epoch: usize,
+    /// Epochs that were run.
+    pub epochs: usize,
+    /// Validation accuracy of the state that was kept, with the task given.
+    pub val_accuracy: Option<f64>,
+    /// Modules per layer before the task.
+    pub modules_before: Vec<usize>,
+    /// Modules per layer after the task.
+    pub modules: Vec<usize>,
+}
+
+impl TaskReport {
+    /// The event that tells of it.
+    pub fn event(&self) -> Event {
+        Event::TaskLearned {
+            task: self.task.clone(),
+            best_epoch: self.best_epoch,
+            val_accuracy: self.val_accuracy,
+            modules: self.modules.clone(),
+        }
+    }
+}
+
+/// One task while it is trained; `S` is a copy of the state worth keeping.
+#[derive(Clone, Debug)]
+pub struct TaskTraining<S> {
+    /// Name of the task.
+    pub task: String,
+    /// Number of the task in the life of the method, from 0.
+    pub number: usize,
+    /// Epochs that are done.
+    pub epoch: usize,
+    /// Epochs that the task gets. For LMC, modules that are added late extend it.
+    pub epochs: usize,
+    /// The optimiser with its state.
+    pub adam: Adam,
+    /// The state with the best validation accuracy so far.
+    pub best: Option<Best<S>>,
+}
+
+/// A state worth keeping.
+#[derive(Clone, Debug)]
+pub struct Best<S> {
+    /// The epoch after which the state was kept, from 0.
+    pub epoch: usize,
+    /// Validation accuracy of the state, with the task given.
+    pub accuracy: f64,
+    /// Copy of the state.
+    pub state: S,
+}
+
+impl<S> TaskTraining<S> {
+    /// Opens a task of so many epochs.
+    pub fn new(data: TaskData<'_>, number: usize, epochs: usize, adam: Adam) -> Self {
+        Self { task: data.name.to_owned(), number, epoch: 0, epochs, adam, best: None }
+    }
+
+    /// Counts an epoch, and keeps its state if its validation accuracy is the best so far.
+    pub fn end_epoch(&mut self, accuracy: Option<f64>, state: impl FnOnce() -> S) {
+        if let Some(accuracy) = accuracy
+            && self.best.as_ref().is_none_or(|best| accuracy > best.accuracy)
+        {
+            self.best = Some(Best { epoch: self.epoch, accuracy, state: state() });
+        }
+        self.epoch += 1;
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_done(&self) -> bool {
+        self.epoch >= self.epochs
+    }
+
+    /// Epochs that are done, and epochs that the task gets.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.epoch, self.epochs)
+    }
+
+    /// The report of the task, from modules per layer before and after it.
+    pub fn report(&self, modules_before: Vec<usize>, modules: Vec<usize>) -> TaskReport {
+        TaskReport {
+            task: self.task.clone(),
+            best_epoch: self.best.as_ref().map_or(self.epoch.saturating_sub(1), |best| best.epoch),
+            epochs: self.epoch,
+            val_accuracy: self.best.as_ref().map(|best| best.accuracy),
+            modules_before,
+            modules,
+        }
+    }
+}
+
+/// Running sums of an epoch.
+#[derive(Clone, Debug)]
+pub struct EpochMetrics {
+    task: String,
+    epoch: usize,
+    step: usize,
+    steps: usize,
+    loss: f64,
+    cross_entropy: f64,
+    correct: usize,
+    images: usize,
+}
+
+impl EpochMetrics {
+    /// Begins an epoch (from 0) of so many steps.
+    pub fn new(task: &str, epoch: usize, steps: usize) -> Self {
+        Self {
+            task: task.to_owned(),
+            epoch,
+            step: 0,
+            steps,
+            loss: 0.0,
+            cross_entropy: 0.0,
+            correct: 0,
+            images: 0,
+        }
+    }
+
+    /// Number of images so far.
+    pub fn images(&self) -> usize {
+        self.images
+    }
+
+    /// Number of the next step, from 0.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Counts a batch and gives the event that tells of it. A loss that is not finite is an error.
+    pub fn batch(&mut self, loss: f64, cross_entropy: f64, correct: usize, images: usize) -> Result<Event> {
+        if !loss.is_finite() {
+            return Err(Error::Diverged { task: self.task.clone(), epoch: self.epoch + 1, loss });
+        }
+        self.loss += loss * images as f64;
+        self.cross_entropy += cross_entropy * images as f64;
+        self.correct += correct;
+        self.images += images;
+        let event = Event::Step { epoch: self.epoch, step: self.step, steps: self.steps, loss };
+        self.step += 1;
+        Ok(event)
+    }
+
+    /// The event that tells of the whole epoch, in a task of `epochs` epochs.
+    pub fn end(self, epochs: usize, val_accuracy: Option<f64>, modules: Vec<usize>) -> Event {
+        let images = self.images.max(1) as f64;
+        Event::EpochEnded {
+            epoch: self.epoch,
+            epochs,
+            loss: self.loss / images,
+            cross_entropy: self.cross_entropy / images,
+            train_accuracy: self.correct as f64 / images,
+            val_accuracy,
+            modules,
+        }
+    }
+}
