@@ -18,14 +18,20 @@ use crate::transform::{Looks, Transform};
 pub struct OwnTask {
     /// The task's name.
     pub name: String,
-    /// Side of the images in pixels.
-    pub size: usize,
-    /// Channels of the images, 1 or 3.
-    pub channels: usize,
+    /// How pictures are prepared.
+    pub preparation: crate::Preparation,
     /// Share of each class's training images to validate on, where the data have no split for it.
     pub val_fraction: f64,
     /// Which images those are.
     pub seed: Seed,
+    /// Whether damaged pictures are left out instead of refused.
+    pub skip_damaged: bool,
+}
+
+impl Default for OwnTask {
+    fn default() -> Self {
+        Self { name: String::new(), preparation: Default::default(), val_fraction: 0.15, seed: Seed::root(1), skip_damaged: false }
+    }
 }
 
 impl OwnTask {
@@ -38,7 +44,7 @@ impl OwnTask {
         let dataset = self.dataset(source, catalog)?;
         let place = Path::new(source);
         self.check_classes(&dataset, place)?;
-        let train = TaskSet::of_all(dataset.train.clone(), self.channels, Transform::Identity);
+        let train = TaskSet::of_all(dataset.train.clone(), self.preparation.channels, Transform::Identity);
         let (train, val) = match &dataset.val {
             Some(val) if !val.is_empty() => (train, self.set(val)),
             _ => self.split(&train, dataset.classes.len()),
@@ -59,22 +65,22 @@ impl OwnTask {
         if images.is_empty() {
             return TaskSet::empty();
         }
-        TaskSet::of_all(images.clone(), self.channels, Transform::Identity)
+        TaskSet::of_all(images.clone(), self.preparation.channels, Transform::Identity)
     }
 
     fn dataset(&self, source: &str, catalog: &Catalog) -> Result<Dataset> {
         let path = Path::new(source);
         if path.exists() {
-            let channels = if self.channels == 1 { Channels::Grey } else { Channels::Rgb };
-            let prepare = Prepare { fit: Fit::CentreSquare(self.size), channels, invert: false };
+            let channels = if self.preparation.channels == 1 { Channels::Grey } else { Channels::Rgb };
+            let prepare = Prepare { fit: Fit::CentreSquare(self.preparation.size), channels, invert: false };
             return formats::read_any(path, &ReadOptions::all(prepare));
         }
-        let dataset = catalog.read(source, self.size, &|_, _, _| true)?;
+        let dataset = catalog.read(source, self.preparation.size, &|_, _, _| true)?;
         let shape = dataset.shape();
-        if (shape.height, shape.width) != (self.size, self.size) || shape.channels > self.channels {
+        if (shape.height, shape.width) != (self.preparation.size, self.preparation.size) || shape.channels > self.preparation.channels {
             let problem = format!(
                 "its images are {}x{}x{}, not {}x{}x{} (channels x rows x columns)",
-                shape.channels, shape.height, shape.width, self.channels, self.size, self.size
+                shape.channels, shape.height, shape.width, self.preparation.channels, self.preparation.size, self.preparation.size
             );
             let cure = "make a model of that shape, or give the pictures as a folder, which is resized";
             return Err(Error::setting(format!("data set '{source}'"), problem, cure));
@@ -120,7 +126,7 @@ mod tests {
     use crate::datasets::locate::DataDirs;
 
     fn own(val_fraction: f64) -> OwnTask {
-        OwnTask { name: "t".into(), size: 32, channels: 3, val_fraction, seed: Seed::root(1) }
+        OwnTask { name: "t".into(), val_fraction, ..Default::default() }
     }
 
     #[test]

@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! The paper in the order in which it is told, a file for each idea:
+//! The ideas of the paper in their order, a file for each:
 //!
 //! 1. **A module** ([`internals::module`]) has a *functional* component, which computes ([`internals::module::functional`]), and a *structural*
 //!    component, which scores how well an input fits ([`internals::module::structural`]): a decoder that reconstructs the module's

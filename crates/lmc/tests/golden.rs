@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use burn::nn::loss::CrossEntropyLossConfig;
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
-use lmc::LearnerConfig;
-use lmc::composition::CompositionConfig;
-use lmc::head::HeadSelection;
-use lmc::layer::CachedResponses;
-use lmc::module::Origin;
-use lmc::network::{Forward, Network, NetworkConfig, StepContext};
-use lmc::prediction::{BatchPrior, PredictionConfig};
-use lmc::projection::Phase;
-use lmc::statistics::StatisticsConfig;
-use lmc::tensors::{Role, Visitor, Walk, tensor, train, values};
+use burn::tensor::{Device, Gradients, Tensor};
+use lmc::internals::growth::projection::Phase;
+use lmc::internals::inference::BatchPrior;
+use lmc::internals::module::Origin;
+use lmc::internals::module::statistics::StatisticsConfig;
+use lmc::internals::network::Network;
+use lmc::internals::network::composition::CompositionConfig;
+use lmc::internals::network::head::HeadSelection;
+use lmc::internals::network::layer::CachedResponses;
+use lmc::internals::tensors::{Role, Visitor, Walk, scalar, tensor, train, values};
+use lmc::internals::training::step::{StepContext, TrainingPass, cross_entropy};
+use lmc::{LearnerConfig, ModelConfig, NetworkConfig, Preset};
 use lmc_streams::Seed;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ impl Visitor for Fill {
         let scale = if name.starts_with("head") { 0.2 } else { 1.0 };
         let one = if name.ends_with("norm.weight") { 1.0 } else { 0.0 };
         let value = |i: usize| (scale * (0.3 * (1.3 * i as f64 + 0.7 * number).sin()) + one) as f32;
-        *tensor = lmc::tensors::tensor((0..length).map(value).collect(), tensor.dims(), &tensor.device());
+        *tensor = self::tensor((0..length).map(value).collect(), tensor.dims(), &tensor.device());
     }
 }
 
@@ -128,7 +128,7 @@ fn device() -> Device {
 }
 
 fn origin() -> Origin {
-    Origin { task: "t".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None }
+    Origin::first("t", 0)
 }
 
 fn images() -> Tensor<4> {
@@ -156,41 +156,31 @@ fn fill(network: &mut Network) {
 }
 
 struct Step {
-    forward: Forward,
+    pass: TrainingPass,
     logits: Vec<f64>,
     cross_entropy: f64,
     regulariser: f64,
     norms: BTreeMap<String, f64>,
 }
 
-fn step(network: &mut Network, config: &LearnerConfig, mut phase: Phase, head: usize) -> Step {
-    let origin = origin();
-    let seed = Seed::root(4);
-    let mut moment = StepContext {
-        config,
-        phase: &mut phase,
-        projection_steps: 5,
-        may_grow: false,
-        origin: &origin,
-        seed: &seed,
-    };
-    let forward = network.train(images(), CachedResponses::default(), &mut moment).unwrap();
+fn step(network: &mut Network, config: &LearnerConfig, phase: Phase, head: usize) -> Step {
+    let context = StepContext { config, phase, projection_steps: 5, may_grow: false };
+    let pass = network.training_pass(images(), CachedResponses::default(), context).unwrap();
     let head = &network.heads[head];
-    let logits = head.logits(forward.features.clone());
-    let labels: Tensor<1, Int> = Tensor::from_data(TensorData::new(vec![0_i32, 1, 2], [3]), &device());
-    let cross_entropy = CrossEntropyLossConfig::new().init(&device()).forward(logits.clone(), labels);
-    let structural = head.losses(forward.features.clone()).mean() + forward.structural.clone().unwrap();
+    let features = pass.trace.features.clone();
+    let logits = head.logits(features.clone());
+    let cross_entropy = cross_entropy(logits.clone(), &[0, 1, 2]);
+    let structural = head.losses(features).mean() + pass.structural.clone().unwrap();
     let loss = cross_entropy.clone() + structural.clone().mul_scalar(WEIGHT);
     let gradients = loss.backward();
     let mut norms = Norms(&gradients, BTreeMap::new());
     network.walk("", &mut norms);
     let norms = norms.1.into_iter().map(|(group, squares)| (group, squares.sqrt())).collect();
-    let scalar = |tensor: &Tensor<1>| f64::from(values(tensor)[0]);
     Step {
         logits: values(&logits).into_iter().map(f64::from).collect(),
         cross_entropy: scalar(&cross_entropy),
         regulariser: scalar(&structural),
-        forward,
+        pass,
         norms,
     }
 }
@@ -207,7 +197,7 @@ fn check_step(step: &Step, golden: &Value) {
 }
 
 fn losses(step: &Step) -> Vec<f64> {
-    step.forward.trace.iter().flat_map(|layer| layer.losses.iter().flatten().copied()).collect()
+    step.pass.trace.layers.iter().flat_map(|layer| layer.losses.iter().flatten().copied()).collect()
 }
 
 #[test]
@@ -219,11 +209,11 @@ fn a_first_task_with_one_module_per_layer() {
     let step = step(&mut network, &config(1e9), Phase::Accumulation, 0);
     assert_near("losses", &losses(&step), &golden["struct_loss_per_layer"]);
     check_step(&step, &golden);
-    let hidden: Vec<f64> = values(&step.forward.features).into_iter().map(f64::from).collect();
+    let hidden: Vec<f64> = values(&step.pass.trace.features).into_iter().map(f64::from).collect();
     assert_near("hidden", &hidden[..8], &golden["hidden_first8"]);
     let norm = &network.layers[0].modules()[0].functional.running;
     for (values, name) in [(&norm.mean, "bn0_running_mean"), (&norm.variance, "bn0_running_var")] {
-        let ours: Vec<f64> = lmc::tensors::values(values).into_iter().map(f64::from).collect();
+        let ours: Vec<f64> = self::values(values).into_iter().map(f64::from).collect();
         assert_near(name, &ours, &golden[name]);
     }
 }
@@ -237,23 +227,24 @@ fn b_evaluation_with_two_modules_per_layer_and_two_heads() {
     network.add_head("u", &["a", "b", "c", "d", "e"].map(str::to_owned), &Seed::root(2));
     fill(&mut network);
     network.freeze().unwrap();
-    let composition = config(1e9).composition;
-    let predictor = network.predictor(&composition, PredictionConfig::default()).unwrap();
+    let mut model = ModelConfig { learner: config(1e9), ..ModelConfig::new(Preset::SMinus) }.init().unwrap();
+    model.network = network;
+    let predictor = model.predictor().unwrap();
     let predictions =
         predictor.predict(&images().without_autodiff(), BatchPrior::Shared, HeadSelection::Batch).unwrap();
     let losses: Vec<f64> =
-        predictions.trace(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
+        predictions.layers(0).iter().flat_map(|t| t.losses.iter().flatten().copied()).collect();
     assert_near("losses", &losses, &golden["struct_loss_per_layer_m_by_n"]);
     let mean = |weights: &Vec<f64>| weights.iter().sum::<f64>() / 3.0;
-    let weights: Vec<f64> = predictions.trace(0).iter().flat_map(|t| t.weights.iter().map(mean)).collect();
+    let weights: Vec<f64> = predictions.layers(0).iter().flat_map(|t| t.weights.iter().map(mean)).collect();
     assert_near("weights", &weights, &golden["mean_weight_per_layer"]);
     assert_near("heads", &predictions.head_losses.concat(), &golden["head_struct_loss"]);
     assert_eq!(predictions.heads, vec![golden["selected_head"].as_u64().unwrap() as usize; 3]);
     assert_near("logits", &predictions.logits.concat(), &golden["logits"]);
 }
 
-/// An old module in each layer, whose window is 0.30, 0.31, 0.29, 0.32, and a free one in the first.
-fn with_free_module() -> Network {
+/// An old module in each layer, whose window is 0.30, 0.31, 0.29, 0.32, and a trainable one in the first.
+fn with_trainable_module() -> Network {
     let mut network = network();
     for layer in &mut network.layers {
         let statistics = &mut layer.trainable_mut().unwrap().statistics;
@@ -282,12 +273,12 @@ fn with_free_module() -> Network {
 
 fn check_projection(case: &str, threshold: f64) {
     let expected = golden(case);
-    let mut network = with_free_module();
+    let mut network = with_trainable_module();
     let first = step(&mut network, &config(threshold), Phase::projection(Some(0), 5), 1);
     assert_near("losses", &losses(&first), &expected["struct_loss"]);
-    let z: Vec<f64> = first.forward.trace.iter().flat_map(|layer| layer.z.clone()).collect();
+    let z: Vec<f64> = first.pass.z.concat();
     assert_near("z", &z, &expected["z_abs"]);
-    assert_near("weights", &first.forward.trace[0].weights.concat(), &expected["weights_layer0"]);
+    assert_near("weights", &first.pass.trace.layers[0].weights.concat(), &expected["weights_layer0"]);
     check_step(&first, &expected);
     let second = step(&mut network, &config(threshold), Phase::Accumulation, 1);
     check_step(&second, &golden(&format!("{case}_then_accumulation")));

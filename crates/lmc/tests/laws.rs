@@ -4,19 +4,18 @@
 mod small;
 
 use burn::tensor::{Device, Tensor};
-use lmc::composition::Prior;
-use lmc::head::HeadSelection;
-use lmc::merge::merge;
-use lmc::module::{FrozenFunctional, Origin};
-use lmc::network::{Network, NetworkConfig};
-use lmc::prediction::{BatchPrior, PredictionConfig, Predictions, Routing, images};
-use lmc::tensors::{plain, tensor, values, without_gradients};
-use lmc::{Error, Model, presets};
+use lmc::internals::inference::{BatchPredictions, BatchPrior, PredictionConfig, Routing};
+use lmc::internals::module::{FrozenFunctional, Origin};
+use lmc::internals::network::Network;
+use lmc::internals::network::composition::Prior;
+use lmc::internals::network::head::HeadSelection;
+use lmc::internals::tensors::{images, plain, tensor, values, without_gradients};
+use lmc::{Error, Model, NetworkConfig, Preset};
 use lmc_streams::{BatchConfig, Seed};
 use proptest::prelude::*;
 use small::{first_batch, learn, learner, task};
 
-fn logits(learner: &Model, batch: &lmc_streams::Batch, selection: HeadSelection) -> Predictions {
+fn logits(learner: &Model, batch: &lmc_streams::Batch, selection: HeadSelection) -> BatchPredictions {
     let predictor = learner.predictor().unwrap();
     predictor.predict(&images(batch, predictor.device()), BatchPrior::Shared, selection).unwrap()
 }
@@ -74,7 +73,7 @@ fn a_merge_is_a_union_in_any_order_and_with_itself() {
     learn(&mut b, "digits", 1);
     let named =
         |first: &Model, second: &Model| [("a".to_owned(), first.clone()), ("b".to_owned(), second.clone())];
-    let (both, report) = merge(&named(&a, &b)).unwrap();
+    let (both, report) = Model::merge_named(&named(&a, &b)).unwrap();
     let modules: Vec<usize> =
         a.network.modules().iter().zip(b.network.modules()).map(|(a, b)| a + b).collect();
     assert_eq!(both.network.modules(), modules);
@@ -82,17 +81,17 @@ fn a_merge_is_a_union_in_any_order_and_with_itself() {
     assert_eq!(tasks, ["a:digits", "textures", "b:digits"]);
     assert_eq!(report.renamed.len(), 2);
     assert_eq!(both.network.layers[0].modules()[0].origin.model.as_deref(), Some("a"));
-    let (other, _) = merge(&named(&b, &a)).unwrap();
+    let (other, _) = Model::merge_named(&named(&b, &a)).unwrap();
     let batch = first_batch("digits");
     let ours = logits(&both, &batch, HeadSelection::Given(0)).logits;
     assert!(near(&ours, &logits(&other, &batch, HeadSelection::Given(2)).logits), "order of modules");
     assert!(near(&ours, &union_by_hand(&[&a, &b], &batch, 0)));
-    // Asked as it was learned, a head does not notice the merge.
+    // Behind the modules of its time, a head does not notice the merge.
     let mut as_learned = both.clone();
     as_learned.config.prediction.routing = Routing::AsLearned;
     let alone = logits(&b, &batch, HeadSelection::Given(1)).logits;
     assert!(near(&logits(&as_learned, &batch, HeadSelection::Given(2)).logits, &alone));
-    let (twice, _) = merge(&named(&a, &a)).unwrap();
+    let (twice, _) = Model::merge_named(&named(&a, &a)).unwrap();
     let alone = logits(&a, &batch, HeadSelection::Given(0)).logits;
     assert!(near(&logits(&twice, &batch, HeadSelection::Given(1)).logits, &alone));
 }
@@ -127,8 +126,14 @@ fn union_by_hand(models: &[&Model], batch: &lmc_streams::Batch, head: usize) -> 
     flat.chunks(head.classes.len()).map(<[f64]>::to_vec).collect()
 }
 
-fn frozen_losses(module: &mut lmc::module::LocalModule, output: &Tensor<4>, input: &Tensor<4>) -> Vec<f64> {
-    let frozen = lmc::structural::FrozenStructurals::new(std::iter::once(&module.structural)).unwrap();
+fn frozen_losses(
+    module: &mut lmc::internals::module::LocalModule,
+    output: &Tensor<4>,
+    input: &Tensor<4>,
+) -> Vec<f64> {
+    let frozen =
+        lmc::internals::module::structural::FrozenStructurals::new(std::iter::once(&module.structural))
+            .unwrap();
     let outputs: Tensor<5> = output.clone().unsqueeze_dim(0);
     values(&frozen.losses(outputs, input.clone()).unwrap()).into_iter().map(f64::from).collect()
 }
@@ -138,9 +143,9 @@ fn models_of_other_shapes_do_not_merge_and_the_difference_is_named() {
     let mut a = learner(1);
     learn(&mut a, "digits", 0);
     let wide = NetworkConfig { width: 9, ..small::network() };
-    let mut b = Model::new(&wide, small::config(), 1, &Device::flex()).unwrap();
+    let mut b = small::model(wide, small::config(), 1);
     learn(&mut b, "digits", 0);
-    let error = merge(&[("a".into(), a), ("b".into(), b)]).unwrap_err().to_string();
+    let error = Model::merge_named(&[("a".into(), a), ("b".into(), b)]).unwrap_err().to_string();
     assert!(error.contains("width") && error.contains("8 in 'a' and 9 in 'b'"), "{error}");
 }
 
@@ -151,7 +156,7 @@ fn a_new_module_has_no_say_until_it_is_trained() {
     let batch = first_batch("digits");
     let before = logits(&learner, &batch, HeadSelection::Given(0)).logits;
     let layer = &mut learner.network.layers[1];
-    let origin = Origin { task: "x".into(), number: 1, epoch: 0, step: 0, from: String::new(), model: None };
+    let origin = Origin::first("x", 1);
     let module = layer.config.init(origin, &Seed::root(9), &Device::flex().autodiff());
     layer.add(module).unwrap();
     assert_eq!(logits(&learner, &batch, HeadSelection::Given(0)).logits, before);
@@ -191,8 +196,8 @@ fn images_alone_are_images_in_batches_of_one() {
 
 #[test]
 fn shapes_are_derived_for_any_size_depth_and_structure() {
-    use lmc::head::HeadStructuralKind;
-    use lmc::structural::StructuralKind;
+    use lmc::internals::module::structural::StructuralKind;
+    use lmc::internals::network::head::HeadStructuralKind;
     let pooled = StructuralKind::Invertible { pool: 3, normalise: false };
     let whole = StructuralKind::Invertible { pool: 0, normalise: true };
     for (size, channels, depth, structural, heads) in [
@@ -203,14 +208,14 @@ fn shapes_are_derived_for_any_size_depth_and_structure() {
         (64, 3, 5, pooled, HeadStructuralKind::Invertible),
     ] {
         let config = NetworkConfig { size, channels, depth, width: 3, structural, heads };
-        let mut network = config.init(&Device::flex().autodiff()).unwrap();
-        let origin =
-            Origin { task: "x".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None };
+        let mut model = small::model(config, small::config(), 1);
+        let network = &mut model.network;
+        let origin = Origin::first("x", 0);
         network.add_first_modules(&origin, &Seed::root(1)).unwrap();
         network.add_head("x", &["a".into(), "b".into()], &Seed::root(1));
-        step(&mut network, [4, channels, size, size]);
+        step(network, [4, channels, size, size]);
         network.freeze().unwrap();
-        let predictor = network.predictor(&Default::default(), PredictionConfig::default()).unwrap();
+        let predictor = model.predictor().unwrap();
         let images = Tensor::ones([2, channels, size, size], &Device::flex());
         let answer = predictor.predict(&images, BatchPrior::PerImage, HeadSelection::Sample).unwrap();
         assert_eq!(answer.logits[1].len(), 2, "size {size}, depth {depth}");
@@ -218,21 +223,14 @@ fn shapes_are_derived_for_any_size_depth_and_structure() {
 }
 
 fn step(network: &mut Network, shape: [usize; 4]) {
-    use lmc::network::StepContext;
-    use lmc::projection::Phase;
-    let config = presets::preset("s_minus").unwrap();
-    let origin = Origin { task: "x".into(), number: 0, epoch: 0, step: 0, from: String::new(), model: None };
-    let mut moment = StepContext {
-        config: &config,
-        phase: &mut Phase::Accumulation,
-        projection_steps: 1,
-        may_grow: false,
-        origin: &origin,
-        seed: &Seed::root(1),
-    };
+    use lmc::internals::growth::projection::Phase;
+    use lmc::internals::training::step::StepContext;
+    let config = Preset::SMinus.learner();
+    let context =
+        StepContext { config: &config, phase: Phase::Accumulation, projection_steps: 1, may_grow: false };
     let images = Tensor::ones(shape, &network.device);
-    let forward = network.train(images, Default::default(), &mut moment).unwrap();
-    let loss = forward.structural.unwrap() + network.heads[0].losses(forward.features).mean();
+    let pass = network.training_pass(images, Default::default(), context).unwrap();
+    let loss = pass.structural.unwrap() + network.heads[0].losses(pass.trace.features).mean();
     let mut gradients = loss.backward();
     config.optimiser.init().step(network, &mut gradients);
     assert!(values(&loss)[0].is_finite());

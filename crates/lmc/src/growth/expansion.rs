@@ -1,4 +1,4 @@
-//! Expansion: when every module of a layer says "never seen this", a new one is added (paper §3.2).
+//! Expansion: when every module of a layer says "never seen this", a new one is added (paper §3.1).
 //!
 //! ```text
 //! layer grows      if all its modules are frozen and z_m >= z' for every module m

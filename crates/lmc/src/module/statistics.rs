@@ -1,4 +1,4 @@
-//! Score statistics: mean and deviation of a module's structural loss, and how unusual a batch is (paper §3.2, eq. 8).
+//! Score statistics: mean and deviation of a module's structural loss, and how unusual a batch is (paper §3.1, eq. 8).
 //!
 //! ```text
 //! z_m = | mean over i of L_m[i] - μ_m | / σ_m

@@ -1,5 +1,5 @@
-//! Composition: from structural losses to the weights with which a layer's modules are summed (paper §3.1,
-//! equations 4-7).
+//! Composition: from structural losses to the weights with which a layer's modules are summed (paper §3,
+//! eqs. 4-6, and appendix A.1, eqs. 9-10).
 //!
 //! ```text
 //! γ_m[i] = -log L_m[i]                       relatedness of module m and sample i
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 pub enum Relatedness {
     /// `-log L`: what the authors ran.
     LogLoss,
-    /// `-L`. Paper: equation 4 as printed.
+    /// `-L`. Paper: eq. 5 as printed.
     Loss,
 }
 
@@ -32,7 +32,7 @@ pub enum Prior {
     None,
     /// Softmax of the batch's mean loss: what the authors ran.
     MeanLoss,
-    /// Mean of the samples' softmaxes. Paper: equation 7 as printed.
+    /// Mean of the samples' softmaxes. Paper: eq. 10 as printed.
     MeanSoftmax,
 }
 

@@ -1,4 +1,4 @@
-//! A layer: modules side by side on one input, and the weighted sum of what they give (paper equation 3).
+//! A layer: modules side by side on one input, and the weighted sum of what they give (paper §3, eq. 4).
 //!
 //! ```text
 //! x_next[i] = sum over m of w_m[i] f_m(x[i])
@@ -127,7 +127,7 @@ impl Layer {
         self.packed.as_ref().map(|packed| &packed.inner)
     }
 
-    /// How unusual a batch with these structural losses `[module][image]` is for each module (paper equation 8).
+    /// How unusual a batch with these structural losses `[module][image]` is for each module (paper §3.1, eq. 8).
     pub fn z_scores(&self, losses: &PerModule, config: &StatisticsConfig) -> Vec<f64> {
         let modules = self.modules.iter().zip(losses);
         modules.map(|(module, losses)| module.statistics.z(losses, config)).collect()

@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
 
-use burn::tensor::Device;
-use lmc::network::NetworkConfig;
-use lmc::{Error, Learned, LearnerConfig, Model, TaskData, presets};
+use lmc::{Error, LearnerConfig, Model, ModelConfig, NetworkConfig, Preset, TaskReport};
 use lmc_streams::{Batch, BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
 
 pub fn network() -> NetworkConfig {
@@ -14,7 +12,7 @@ pub fn network() -> NetworkConfig {
 }
 
 pub fn config() -> LearnerConfig {
-    let mut config = presets::preset("s_minus").unwrap();
+    let mut config = Preset::SMinus.learner();
     config.epochs = 3;
     config.batch = 16;
     config.projection.epochs = 1;
@@ -24,8 +22,12 @@ pub fn config() -> LearnerConfig {
     config
 }
 
+pub fn model(network: NetworkConfig, learner: LearnerConfig, seed: u64) -> Model {
+    ModelConfig { network, learner, seed, ..ModelConfig::new(Preset::SMinus) }.init().unwrap()
+}
+
 pub fn learner(seed: u64) -> Model {
-    Model::new(&network(), config(), seed, &Device::flex()).unwrap()
+    model(network(), config(), seed)
 }
 
 /// Two hundred images or so of a generated family.
@@ -34,7 +36,7 @@ pub fn task(family: &str) -> Task {
     let mut tasks = TASKS.get_or_init(Mutex::default).lock().unwrap();
     let make = || {
         let own =
-            OwnTask { name: family.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+            OwnTask { name: family.into(), val_fraction: 0.1, seed: Seed::root(1), ..OwnTask::default() };
         let mut task = own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
         task.train = task.train.thinned(96);
         task.val = task.val.thinned(40);
@@ -44,14 +46,12 @@ pub fn task(family: &str) -> Task {
     tasks.entry(family.to_owned()).or_insert_with(make).clone()
 }
 
-pub fn try_learn(learner: &mut Model, family: &str) -> Result<Learned, Error> {
-    let task = task(family);
-    let data = TaskData { task: family, classes: &task.classes, train: &task.train, val: &task.val };
-    learner.learn(data, &mut |_, _| Ok(()))
+pub fn try_learn(learner: &mut Model, family: &str) -> Result<TaskReport, Error> {
+    learner.learn(&task(family))
 }
 
 /// Learns a family as task `number`.
-pub fn learn(learner: &mut Model, family: &str, number: usize) -> Learned {
+pub fn learn(learner: &mut Model, family: &str, number: usize) -> TaskReport {
     assert_eq!(learner.network.heads.len(), number);
     try_learn(learner, family).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The structural component `s(o; φ)` of a module: how well an input fits it (paper §3.1, appendix A).
+//! The structural component `s(o; φ)` of a module: how well an input fits it (paper §3, appendix A).
 //!
 //! Its loss is small on inputs like those that the module was trained on; `γ = -log loss` is the module's relatedness
 //! score. Two kinds: a [`decoder`] that reconstructs the module's input from its output, and an [`invertible`] map whose
