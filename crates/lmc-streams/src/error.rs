@@ -108,6 +108,12 @@ impl Error {
         Self::BadData { place, problem: problem.into(), cure: cure.into() }
     }
 
+    /// A file of a kind that this build does not read, because a cargo feature is off.
+    pub fn feature_off(path: &Path, what: &str, feature: &str) -> Self {
+        let problem = format!("{what} are not read by this build");
+        Self::bad(path, problem, format!("turn on the feature '{feature}' of the crate lmc-streams"))
+    }
+
     /// A failed system call on a file; for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -174,6 +174,7 @@ mod tests {
             train: counting_set(10),
             val: None,
             test: counting_set(4),
+            left_out: Default::default(),
         };
         HashMap::from([("d".to_owned(), Arc::new(set))])
     }

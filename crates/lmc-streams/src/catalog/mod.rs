@@ -14,7 +14,7 @@ mod sources;
 
 use std::path::Path;
 
-use crate::datasets::locate::DataDirs;
+use crate::datasets::dirs::DataDirs;
 use crate::error::{Error, Result};
 use crate::plan::{StreamPlan, Variant};
 use crate::seed::Seed;

@@ -19,6 +19,7 @@ use super::raw::{Collector, Layout, at_end, read_exactly, skip, unreadable};
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
+use crate::read_report::LeftOut;
 
 /// Reads a file; the data set is called as the file is.
 pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
@@ -61,7 +62,7 @@ pub fn read_from(file: impl Read + Seek, path: &Path, options: &ReadOptions<'_>)
     let empty = || ImageSet::new(classes.len());
     let (train, test) = (Arc::new(train.unwrap_or_else(empty)), Arc::new(test.unwrap_or_else(empty)));
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Dataset { name, classes, train, val, test })
+    Ok(Dataset { name, classes, train, val, test, left_out: LeftOut::default() })
 }
 
 /// Where a split comes from.

@@ -156,11 +156,13 @@ impl Layout {
     }
 
     /// `[column, row, channel]`: the other order of `[channel, row, column]`.
+    #[cfg(any(test, feature = "archives"))]
     pub fn column_major_interleaved(height: usize, width: usize, channels: usize) -> Option<Self> {
         Self::checked(height, width, channels, |_| (channels, channels * height, 1))
     }
 
     /// Whether images of both layouts have one shape.
+    #[cfg(feature = "archives")]
     pub fn same_size(&self, other: &Self) -> bool {
         self.shape == other.shape
     }

@@ -23,6 +23,7 @@ use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::Result;
 use crate::image_set::{ImageSet, ImageShape};
 use crate::picture::Picture;
+use crate::read_report::LeftOut;
 use crate::seed::Seed;
 
 /// Training images of each class.
@@ -72,6 +73,11 @@ impl Family {
         }
     }
 
+    /// Whether its pictures are grey, as those of the real set are.
+    pub fn is_grey(self) -> bool {
+        matches!(self, Self::Digits | Self::Garments)
+    }
+
     /// Class names in label order.
     pub fn classes(self) -> [&'static str; 10] {
         match self {
@@ -109,6 +115,7 @@ pub fn dataset(family: Family, seed: &Seed, options: &ReadOptions<'_>) -> Result
         train: Arc::new(images(family, seed, Split::Train, options)?),
         val: None,
         test: Arc::new(images(family, seed, Split::Test, options)?),
+        left_out: LeftOut::default(),
     })
 }
 
@@ -223,6 +230,7 @@ mod tests {
         for family in Family::ALL {
             let picture = draw(family, &standard_seed(), Split::Train, 0, 0);
             let grey = matches!(family.stands_for(), "mnist" | "fashion-mnist");
+            assert_eq!(family.is_grey(), grey);
             assert_eq!(picture.channels, if grey { 1 } else { 3 });
             assert_eq!((picture.width, picture.height), (32, 32));
             assert_eq!(picture.pixels.len(), 1024 * picture.channels);
