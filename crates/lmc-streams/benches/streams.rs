@@ -125,7 +125,7 @@ fn median(runs: usize, mut work: impl FnMut()) -> Duration {
     times[runs / 2]
 }
 
-/// The most memory that this process has held, in bytes, where the system tells.
+/// The most memory that this process has held, in bytes, where the system reports it.
 fn peak_memory() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

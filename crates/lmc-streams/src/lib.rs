@@ -5,12 +5,18 @@
 //!
 //! 1. [`formats`] reads pictures and labels from the formats in which data sets are published and from
 //!    users' own folders, CSV lists, `.npz` and parquet files; [`generated`] draws pictures on machines
-//!    without data. All give a [`Dataset`]: 8-bit images, labels, class names, ranks.
+//!    without data. All give a [`Dataset`]: 8-bit images, labels, class names, ranks. [`Picture::open`] reads
+//!    a single file, and a model's [`Preparation`] brings pictures to its size.
 //! 2. [`datasets`] knows the public sets by name: where they lie, where they can be had, their checksums.
 //! 3. [`StreamPlan`] says which images, by class and rank, make up which [`Task`]; the paper's own plans are
 //!    inside the crate, others are drawn from a [`Seed`] by the same rules, or come from a [`StreamFile`].
 //! 4. [`catalog::Catalog`] loads a plan's images, and no others, into a [`Stream`].
 //! 5. [`BatchConfig`] turns a [`TaskSet`] into batches of floats for a network.
+//!
+//! [`OwnTask`] is the short way from a user's data to one [`Task`], with a [`ReadReport`] on what was read.
+//!
+//! Features, none of which is on by default: `archives` (`.npz`, `.zip`, `.tar.gz`), `parquet`, `download`
+//! (the module `datasets::get`), `sheets` (the module `sheet`), and `full`, all four.
 //!
 //! ```
 //! use lmc_streams::{BatchConfig, Catalog, DataDirs, Seed, StreamRequest, Variant};

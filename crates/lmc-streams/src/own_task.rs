@@ -18,8 +18,8 @@ use crate::transform::{Looks, Transform};
 pub struct OwnTask {
     /// Name of the task.
     pub name: String,
-    /// How pictures are prepared: the same for files, known data sets and generated ones, so that a model is asked
-    /// by the rule by which it was trained.
+    /// How pictures are prepared: the same for files, known data sets and generated ones, so that
+    /// pictures are prepared for predictions as they were for training.
     pub preparation: Preparation,
     /// Share of each class's training images to validate on, where the data have no split for it; 0 or more, less
     /// than 1.

@@ -9,9 +9,9 @@ use crate::formats::picture_file;
 /// A picture as 8-bit pixels, interleaved (`row, column, channel`), with 1 (grey) or 3 (RGB) channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Picture {
-    /// Width in pixels.
+    /// Width of the picture in pixels.
     pub width: usize,
-    /// Height in pixels.
+    /// Height of the picture in pixels.
     pub height: usize,
     /// Number of channels, 1 or 3.
     pub channels: usize,

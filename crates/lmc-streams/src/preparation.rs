@@ -85,21 +85,21 @@ impl Preparation {
         Prepare { fit, channels, invert: false }
     }
 
-    /// Prepares one picture.
+    /// Prepares one picture: resized, cropped and converted.
     pub fn apply(&self, picture: Picture) -> Picture {
         self.prepare().apply(picture)
     }
 }
 
 impl FitKind {
-    /// Both kinds.
+    /// Both ways of making a picture square.
     pub const ALL: [Self; 2] = [Self::Crop, Self::Stretch];
     /// The names of both kinds, in the order of [`Self::ALL`].
     pub const NAMES: [&'static str; 2] = ["crop", "stretch"];
 }
 
 impl Resampling {
-    /// Both filters.
+    /// Both filters that resize.
     pub const ALL: [Self; 2] = [Self::Bicubic, Self::Bilinear];
     /// The names of both filters, in the order of [`Self::ALL`].
     pub const NAMES: [&'static str; 2] = ["bicubic", "bilinear"];

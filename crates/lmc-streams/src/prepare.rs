@@ -59,7 +59,7 @@ impl Prepare {
         if self.channels == Channels::Rgb { Self { channels: Channels::AsIs, ..self } } else { self }
     }
 
-    /// Prepares one picture.
+    /// Prepares one picture: inverted, resized, cropped and converted.
     pub fn apply(&self, picture: Picture) -> Picture {
         let mut picture = match self.channels {
             Channels::Grey => picture.into_grey(),

@@ -140,7 +140,7 @@ impl SkippedFiles {
         }
     }
 
-    /// Number of files.
+    /// Number of files that were skipped.
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }

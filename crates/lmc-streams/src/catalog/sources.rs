@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::recipe::{Source, class_label};
+use super::recipe::{StreamSource, class_label};
 use super::{Catalog, paper_file};
 use crate::dataset::{Dataset, Keep, ReadOptions, Split};
 use crate::datasets::known;
@@ -131,7 +131,7 @@ impl Catalog {
     }
 
     /// A data set for a recipe, with its stand-in where it is missing or where generated sets are asked for.
-    pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<Source> {
+    pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<StreamSource> {
         let (dataset, source, substitution) = match generated_stand_in(name).filter(|_| generated) {
             Some(family) => {
                 let text = format!("{} stands in for {name}", family.name());
@@ -148,7 +148,7 @@ impl Catalog {
         // A user's own data go by their name, not by the path of today.
         let own = known::find(&dataset).is_err() && Family::from_name(&dataset).is_none();
         let dataset = if own { survey.name.clone() } else { dataset };
-        Ok(Source { dataset, source, substitution, survey })
+        Ok(StreamSource { dataset, source, substitution, survey })
     }
 
     /// The paper's plan with the substitutions that this machine needs.

@@ -9,7 +9,7 @@ use crate::formats::{self, cifar, dtd, folder, idx, mat, omniglot, parquet_files
 use crate::prepare::{Channels, Fit, Prepare};
 use crate::read_report::LeftOut;
 
-/// A data set on this machine.
+/// A known data set that was found on this machine.
 #[derive(Clone, Debug)]
 pub struct Located {
     /// The name by which it is known.
@@ -29,7 +29,7 @@ enum DatasetLayout {
     Mat([PathBuf; 2]),
     Dtd(PathBuf),
     Omniglot,
-    /// Class folders below `train`, `val` and `test`.
+    /// Class folders lie below `train`, `val` and `test`.
     Folder,
 }
 

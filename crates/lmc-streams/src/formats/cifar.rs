@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::raw::{Collector, Layout, unreadable};
+use super::raw::{Collector, PixelLayout, unreadable};
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::read_report::LeftOut;
@@ -22,7 +22,7 @@ use crate::read_report::LeftOut;
 /// Which of the two CIFAR sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// CIFAR-10, ten classes.
+    /// CIFAR-10, with its ten classes.
     Ten,
     /// CIFAR-100, with its fine labels.
     Hundred,
@@ -149,7 +149,7 @@ fn read_source(
         return Err(missing(file));
     }
     let classes = classes.ok_or_else(|| missing(kind.names_file()))?;
-    let layout = Layout::planar(32, 32, 3).ok_or_else(|| missing(kind.test_file()))?;
+    let layout = PixelLayout::planar(32, 32, 3).ok_or_else(|| missing(kind.test_file()))?;
     let collect = |split, files: &[&str]| {
         let labels =
             files.iter().filter_map(|&file| labels.get(file)).flatten().map(|&label| u32::from(label));

@@ -70,9 +70,9 @@ pub(super) fn report_damaged(
 pub(super) struct WantedPicture<S> {
     /// What the picture is loaded from.
     pub source: S,
-    /// The label of its class.
+    /// The label of the picture.
     pub label: u32,
-    /// Its rank within the class.
+    /// The rank of the picture within its class.
     pub rank: u32,
 }
 

@@ -144,4 +144,20 @@ mod tests {
         let error = read_any(folder.path(), &ReadOptions::all(Prepare::AS_IS)).unwrap_err().to_string();
         assert!(error.contains("a.parquet") && error.contains("feature 'parquet'"), "{error}");
     }
+
+    #[test]
+    fn published_archives_name_the_feature() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ReadOptions::all(Prepare::AS_IS);
+        for file in ["cifar-10-binary.tar.gz", "images_background.zip"] {
+            std::fs::write(folder.path().join(file), b"x").unwrap();
+        }
+        let archive = folder.path().join("cifar-10-binary.tar.gz");
+        for error in [
+            cifar::read(&archive, cifar::Kind::Ten, &options).unwrap_err(),
+            omniglot::read(folder.path(), &options).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("feature 'archives'"), "{error}");
+        }
+    }
 }

@@ -7,9 +7,9 @@ use crate::error::Result;
 /// A drawing within a zip file.
 #[derive(Clone, Debug)]
 pub(super) struct ZippedDrawing {
-    /// The zip file.
+    /// The zip file that holds the drawing.
     pub archive: PathBuf,
-    /// Its name in the zip file, for messages.
+    /// Name of the drawing in the zip file, for messages.
     pub name: String,
     index: usize,
 }
@@ -91,7 +91,7 @@ mod archives {
     use super::{ListedDrawing, Path, Result, ZippedDrawing};
     use crate::error::Error;
 
-    /// No zip file can be opened by this build.
+    /// Stands for the zip files where this build cannot open any.
     #[derive(Default)]
     pub(in crate::formats) struct ZipFiles;
 

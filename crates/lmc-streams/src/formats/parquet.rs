@@ -23,10 +23,10 @@ use crate::image_set::ImageSet;
 use crate::picture::Picture;
 use crate::read_report::LeftOut;
 
-/// What a parquet file says about itself.
+/// What the footer of a parquet file says about its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Number of images.
+    /// Number of rows, one for each image.
     pub rows: u64,
     /// Class names in label order, if the file names them.
     pub classes: Option<Vec<String>>,

@@ -12,7 +12,7 @@ use parquet::file::reader::FileReader;
 use serde_json::Value;
 
 use super::decode::catch_panic;
-use super::parquet_pages::{self, Reader};
+use super::parquet_pages::{self, ParquetReader};
 use crate::error::{Error, Result};
 
 pub(super) const RE_EXPORT: &str = "get the file again, or export it again";
@@ -30,7 +30,7 @@ pub(super) fn guarded<T>(path: &Path, run: impl FnOnce() -> Result<T>) -> Result
     catch_panic(run).unwrap_or_else(|| Err(gave_up()))
 }
 
-pub(super) fn open(path: &Path) -> Result<Reader> {
+pub(super) fn open(path: &Path) -> Result<ParquetReader> {
     let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
     if !metadata.is_file() {
         return Err(Error::bad(path, "this is not a file", "check the path"));
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Reader> {
 }
 
 /// The number of rows, if it is one that a file of this size can have.
-pub(super) fn count_rows(path: &Path, reader: &Reader) -> Result<usize> {
+pub(super) fn count_rows(path: &Path, reader: &ParquetReader) -> Result<usize> {
     let mut rows = 0_u64;
     for group in reader.metadata().row_groups() {
         rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
@@ -66,7 +66,7 @@ pub(super) struct Column {
     pub(super) kind: Type,
 }
 
-/// The columns that we read.
+/// The columns of a file that are read: pictures, labels and perhaps ranks.
 pub(super) struct Columns {
     pub(super) image: Column,
     pub(super) label: Column,
@@ -124,7 +124,7 @@ pub(super) fn read_rows(path: &Path) -> Result<(RowNumbers, Option<Vec<String>>)
     Ok((RowNumbers { labels, ranks }, class_names(reader.metadata(), &columns.label.name)))
 }
 
-fn read_integers(path: &Path, reader: &Reader, column: &Column) -> Result<Vec<u32>> {
+fn read_integers(path: &Path, reader: &ParquetReader, column: &Column) -> Result<Vec<u32>> {
     match column.kind {
         Type::INT32 => read_column::<Int32Type>(path, reader, column, i64::from),
         _ => read_column::<Int64Type>(path, reader, column, |value| value),
@@ -133,7 +133,7 @@ fn read_integers(path: &Path, reader: &Reader, column: &Column) -> Result<Vec<u3
 
 fn read_column<T: DataType>(
     path: &Path,
-    reader: &Reader,
+    reader: &ParquetReader,
     column: &Column,
     widen: impl Fn(T::T) -> i64,
 ) -> Result<Vec<u32>> {

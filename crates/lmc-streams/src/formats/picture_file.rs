@@ -15,9 +15,9 @@ use crate::picture::Picture;
 pub(super) struct PictureFile {
     /// The split that the picture belongs to.
     pub split: Split,
-    /// The label of its class.
+    /// The label of the picture.
     pub label: u32,
-    /// Where the file is.
+    /// The path of the file.
     pub path: PathBuf,
     /// The list and the line in it that names the file.
     pub listed: Option<(Arc<Path>, u64)>,

@@ -26,13 +26,13 @@ use crate::picture::Picture;
 use crate::read_report::LeftOut;
 use crate::seed::Seed;
 
-/// Training images of each class.
+/// Number of training images of each class of a generated set.
 pub const TRAIN_PER_CLASS: u32 = 1500;
 
-/// Test images of each class.
+/// Number of test images of each class of a generated set.
 pub const TEST_PER_CLASS: u32 = 200;
 
-/// A kind of generated images.
+/// A family of generated images: one data set of ten classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Family {
     /// Digits written by hand, white on black, grey.
@@ -48,10 +48,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// All five.
+    /// All five families.
     pub const ALL: [Self; 5] = [Self::Digits, Self::Garments, Self::Textures, Self::Plates, Self::Objects];
 
-    /// The name of the data set.
+    /// The name by which users call the generated set.
     pub fn name(self) -> &'static str {
         match self {
             Self::Digits => "generated-digits",
@@ -89,12 +89,12 @@ impl Family {
         }
     }
 
-    /// The family with this name.
+    /// Finds the family of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.name() == name)
     }
 
-    /// The family that stands for this real data set.
+    /// Finds the family that stands in for this real data set.
     pub fn stand_in_for(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.stands_for() == name)
     }
