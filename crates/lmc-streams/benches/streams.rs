@@ -1,4 +1,4 @@
-//! What loading, building and batching cost: `cargo bench -p lmc-streams`.
+//! What loading, building and batching cost: `cargo bench -p lmc-streams --all-features`, with `LMC_DATA` set.
 //!
 //! Prints one line per figure with its goal. Memory is the peak of a process that does this one thing, so
 //! each figure with memory runs in a child process of its own.
@@ -9,14 +9,17 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lmc_streams::datasets::locate::DataDirs;
 use lmc_streams::generated::{self, Family};
 use lmc_streams::{
-    Batch, BatchConfig, Catalog, Dataset, Prepare, ReadOptions, Seed, Split, Stream, StreamRequest, Variant,
+    Batch, BatchConfig, Catalog, DataDirs, Dataset, Prepare, ReadOptions, Seed, Split, Stream, StreamRequest,
+    Variant,
 };
 
 fn main() {
-    let dirs = data_dirs();
+    let dirs = match DataDirs::search(None) {
+        Ok(dirs) => dirs,
+        Err(error) => return println!("{error}"),
+    };
     let mut arguments = env::args().skip(1).filter(|argument| argument != "--bench");
     if let (Some("load"), Some(name)) = (arguments.next().as_deref(), arguments.next()) {
         return load(&dirs, &name);
@@ -25,8 +28,9 @@ fn main() {
     for name in ["cifar10", "mnist", "fashion-mnist", "svhn", "omniglot"] {
         let goal = if name == "cifar10" { "goal 3 s, memory 1.30" } else { "goal memory 1.30" };
         match dirs.locate(name) {
-            Some(_) => in_child(name, goal),
-            None => println!("load {name:<16} skipped: not on this machine"),
+            Ok(Some(_)) => in_child(name, goal),
+            Ok(None) => println!("load {name:<16} skipped: not on this machine"),
+            Err(error) => println!("load {name:<16} failed: {error}"),
         }
     }
     let catalog = Catalog::new(dirs);
@@ -37,16 +41,11 @@ fn main() {
     batch(&catalog);
 }
 
-fn data_dirs() -> DataDirs {
-    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    DataDirs::only(env::var_os("LMC_DATA").unwrap_or_else(|| shared.into()))
-}
-
 /// Loads a whole data set and prints seconds, images kept and peak memory.
 fn load(dirs: &DataDirs, name: &str) {
     let before = peak_memory();
     let start = Instant::now();
-    let dataset = dirs.locate(name).map(|located| located.read(&|_, _, _| true));
+    let dataset = dirs.locate(name).ok().flatten().map(|located| located.read(&|_, _, _| true));
     let seconds = start.elapsed().as_secs_f64();
     let Some(Ok(dataset)) = dataset else { return println!("load {name:<16} failed") };
     let kept: usize =
@@ -126,7 +125,7 @@ fn median(runs: usize, mut work: impl FnMut()) -> Duration {
     times[runs / 2]
 }
 
-/// The most memory that this process has held, in bytes, where the system tells.
+/// The most memory that this process has held, in bytes, where the system reports it.
 fn peak_memory() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

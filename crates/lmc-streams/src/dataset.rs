@@ -7,22 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::image_set::{ImageSet, ImageShape};
 use crate::prepare::Prepare;
+use crate::read_report::LeftOut;
 
-/// Which part of a data set or of a task.
+/// One of the three parts of a data set or of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// To learn from.
+    /// Images that parameters are fitted to.
     Train,
-    /// To choose by.
+    /// Images by which epochs and settings are chosen.
     Val,
-    /// To measure with, once.
+    /// Images on which the result is measured.
     Test,
 }
 
 impl Split {
-    /// All three, in order.
+    /// All three splits, in order.
     pub const ALL: [Self; 3] = [Self::Train, Self::Val, Self::Test];
+
+    /// The split that a user calls so, in any case: train, training; val, valid, validation, dev; test, testing.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name.to_lowercase().as_str() {
+            "train" | "training" => Some(Self::Train),
+            "val" | "valid" | "validation" | "dev" => Some(Self::Val),
+            "test" | "testing" => Some(Self::Test),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Split {
@@ -35,19 +46,21 @@ impl fmt::Display for Split {
     }
 }
 
-/// A data set in memory. What every reader gives, whatever the format.
+/// A data set in memory, which every reader gives, whatever the format.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// A short name: `cifar10`, or the name of the user's folder.
     pub name: String,
     /// Class names in label order.
     pub classes: Vec<String>,
-    /// Training images; everything, when the source has no split.
+    /// Training images; all images, when the source has no splits.
     pub train: Arc<ImageSet>,
     /// Validation images, when the source has such a split of its own.
     pub val: Option<Arc<ImageSet>>,
-    /// Test images; empty, when the source has no split.
+    /// Test images; none, when the source has no splits.
     pub test: Arc<ImageSet>,
+    /// Files and pictures that the reader came across and did not read.
+    pub left_out: LeftOut,
 }
 
 impl Dataset {
@@ -61,7 +74,7 @@ impl Dataset {
         .filter(|set| !set.is_empty())
     }
 
-    /// The shape of its images.
+    /// The shape of every image.
     pub fn shape(&self) -> ImageShape {
         if self.train.is_empty() { self.test.shape() } else { self.train.shape() }
     }
@@ -71,40 +84,66 @@ impl Dataset {
         Split::ALL.into_iter().filter_map(|split| self.split(split)).map(|set| set.len()).sum()
     }
 
-    /// No images at all.
+    /// Whether there are no images at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Which images a reader keeps: `(split, label, rank)`. What is not kept is not decoded.
+/// Which images a reader keeps: `(split, label, rank)`. Images that are not kept are not decoded.
 pub type Keep<'a> = dyn Fn(Split, u32, u32) -> bool + Sync + 'a;
 
-/// What every reader is told.
+/// What every reader needs to know besides the path.
 #[derive(Clone, Copy)]
 pub struct ReadOptions<'a> {
     /// How pictures are prepared.
     pub prepare: Prepare,
     /// Which images are kept; all by default.
     pub keep: &'a Keep<'a>,
+    /// Whether pictures that cannot be read are left out and reported instead of being an error.
+    pub skip_damaged: bool,
+    /// Whether pictures are turned upright by their EXIF orientation. True by default; the paper's data sets are
+    /// read as they are stored, because the authors' tools ignored the orientation.
+    pub upright: bool,
 }
 
 impl ReadOptions<'static> {
-    /// Everything, prepared in this way.
+    /// Keeps all images, prepared in this way.
     pub fn all(prepare: Prepare) -> Self {
-        Self { prepare, keep: &|_, _, _| true }
+        Self::keeping(prepare, &|_, _, _| true)
     }
 }
 
 impl<'a> ReadOptions<'a> {
-    /// Only the images that `keep` names.
+    /// Keeps only the images that `keep` names.
     pub fn keeping(prepare: Prepare, keep: &'a Keep<'a>) -> Self {
-        Self { prepare, keep }
+        Self { prepare, keep, skip_damaged: false, upright: true }
     }
 }
 
 impl fmt::Debug for ReadOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadOptions").field("prepare", &self.prepare).finish_non_exhaustive()
+        f.debug_struct("ReadOptions")
+            .field("prepare", &self.prepare)
+            .field("skip_damaged", &self.skip_damaged)
+            .field("upright", &self.upright)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_spellings_of_splits_are_understood() {
+        for (names, split) in [
+            (&["train", "Training", "TRAIN"][..], Some(Split::Train)),
+            (&["val", "Valid", "validation", "DEV"], Some(Split::Val)),
+            (&["test", "TESTING"], Some(Split::Test)),
+            (&["tests", "trains", "holdout", ""], None),
+        ] {
+            assert!(names.iter().all(|name| Split::from_name(name) == split), "{names:?}");
+        }
     }
 }

@@ -15,31 +15,31 @@ pub enum Error {
     /// A file, or a place in it, does not hold what it should.
     #[error("{place}: {problem}; {cure}")]
     BadData {
-        /// Where: file and, if known, row.
+        /// The file and, if known, the row in it.
         place: Place,
-        /// What is wrong there.
+        /// What is wrong at that place.
         problem: String,
         /// What the user can do about it.
         cure: String,
     },
-    /// The operating system refused.
+    /// The operating system refused to do something to a file.
     #[error("cannot {action} {}: {cause}; {cure}", path.display())]
     Io {
-        /// A verb: `read`, `write`, `rename`.
+        /// What was tried, as a verb: `read`, `write`, `rename`.
         action: &'static str,
-        /// The file in question.
+        /// The file to which it was tried.
         path: PathBuf,
         /// What the system said. Not called `source`, because it stands in the message already.
         cause: io::Error,
         /// What the user can do about it.
         cure: String,
     },
-    /// A name that nothing has.
+    /// A user gave a name that nothing has.
     #[error("there is no {kind} called '{name}'{}; {cure}", did_you_mean(nearest.as_deref()))]
     Unknown {
-        /// What was looked for: `data set`, `stream`, `class`.
+        /// What kind of thing was looked for: `data set`, `stream`, `class`.
         kind: &'static str,
-        /// The name given.
+        /// The name that the user gave.
         name: String,
         /// The most similar name that exists.
         nearest: Option<String>,
@@ -49,21 +49,21 @@ pub enum Error {
     /// A known data set is not on this machine.
     #[error("data set '{name}' is not on this machine (looked in {looked_in}); {cure}")]
     NotHere {
-        /// Its name.
+        /// Name of the data set.
         name: String,
-        /// The folders that were searched.
+        /// The folders that were searched, as text.
         looked_in: String,
-        /// How to get it.
+        /// How the user can get the data set.
         cure: String,
     },
-    /// A setting outside its legal range.
+    /// A setting is outside its legal range.
     #[error("{field}: {problem}; {cure}")]
     Setting {
-        /// The field, as the user writes it.
+        /// Name of the setting, as the user writes it.
         field: String,
-        /// What is wrong with its value.
+        /// What is wrong with the value.
         problem: String,
-        /// What is legal.
+        /// Which values are legal.
         cure: String,
     },
     /// A download failed from every address.
@@ -74,9 +74,9 @@ pub enum Error {
 /// A place in the data: a file and, if known, a row (`row 17`, `line 3`, `image 5`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file or folder.
+    /// The file or folder that the place is in.
     pub path: PathBuf,
-    /// The position in it.
+    /// The position in the file, in words: `row 17`.
     pub row: Option<String>,
 }
 
@@ -91,13 +91,13 @@ impl fmt::Display for Place {
 }
 
 impl Error {
-    /// Wrong content in a file.
+    /// Makes the error of a file with wrong content.
     pub fn bad(path: &Path, problem: impl Into<String>, cure: impl Into<String>) -> Self {
         let place = Place { path: path.to_owned(), row: None };
         Self::BadData { place, problem: problem.into(), cure: cure.into() }
     }
 
-    /// Wrong content at a row of a file.
+    /// Makes the error of a file with wrong content at one row.
     pub fn bad_at(
         path: &Path,
         row: impl Into<String>,
@@ -108,7 +108,13 @@ impl Error {
         Self::BadData { place, problem: problem.into(), cure: cure.into() }
     }
 
-    /// A failed system call on a file; for `map_err`.
+    /// Makes the error of a file of a kind that this build does not read, because a cargo feature is off.
+    pub fn feature_off(path: &Path, what: &str, feature: &str) -> Self {
+        let problem = format!("{what} are not read by this build");
+        Self::bad(path, problem, format!("turn on the feature '{feature}' of the crate lmc-streams"))
+    }
+
+    /// Makes the error of a failed system call on a file; for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| {
@@ -124,7 +130,7 @@ impl Error {
         }
     }
 
-    /// An unknown name, with the nearest of the `known` ones.
+    /// Makes the error of an unknown name, with the nearest of the `known` ones.
     pub fn unknown<'a>(
         kind: &'static str,
         name: &str,
@@ -135,7 +141,7 @@ impl Error {
         Self::Unknown { kind, name: name.to_owned(), nearest, cure: cure.into() }
     }
 
-    /// A setting outside its legal range.
+    /// Makes the error of a setting outside its legal range.
     pub fn setting(field: impl Into<String>, problem: impl Into<String>, cure: impl Into<String>) -> Self {
         Self::Setting { field: field.into(), problem: problem.into(), cure: cure.into() }
     }

@@ -8,16 +8,16 @@ use crate::picture::Picture;
 /// The shape of every image of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ImageShape {
-    /// 1 or 3.
+    /// Number of channels, 1 or 3.
     pub channels: usize,
-    /// Rows.
+    /// Height of an image in pixels.
     pub height: usize,
-    /// Columns.
+    /// Width of an image in pixels.
     pub width: usize,
 }
 
 impl ImageShape {
-    /// Bytes of one image.
+    /// Number of bytes of one image.
     pub fn bytes(&self) -> usize {
         self.channels * self.height * self.width
     }
@@ -37,7 +37,7 @@ pub struct ImageSet {
 }
 
 impl ImageSet {
-    /// An empty set; the first picture pushed decides the shape.
+    /// Makes an empty set; the first picture pushed decides the shape.
     pub fn new(classes: usize) -> Self {
         let shape = ImageShape { channels: 0, height: 0, width: 0 };
         Self {
@@ -121,12 +121,12 @@ impl ImageSet {
         self.ranks.shrink_to_fit();
     }
 
-    /// Number of images.
+    /// Number of images that are kept.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// No images at all.
+    /// Whether no image is kept.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -136,7 +136,7 @@ impl ImageSet {
         self.shape
     }
 
-    /// Bytes of all images.
+    /// Number of bytes of all images together.
     pub fn bytes(&self) -> usize {
         self.pixels.len()
     }
@@ -147,7 +147,7 @@ impl ImageSet {
         &self.pixels[index * size..(index + 1) * size]
     }
 
-    /// An image as a picture.
+    /// Copies an image into a picture.
     pub fn picture(&self, index: usize) -> Picture {
         Picture::from_planar(self.shape.width, self.shape.height, self.image(index))
     }
@@ -167,7 +167,7 @@ impl ImageSet {
         &self.source_counts
     }
 
-    /// Per class, the pairs (rank, index) in order of rank.
+    /// Lists the pairs (rank, index) of every class in order of rank.
     pub fn by_class(&self) -> Vec<Vec<(u32, u32)>> {
         let mut classes = vec![Vec::new(); self.source_counts.len()];
         for (index, (&label, &rank)) in self.labels.iter().zip(&self.ranks).enumerate() {

@@ -5,12 +5,18 @@
 //!
 //! 1. [`formats`] reads pictures and labels from the formats in which data sets are published and from
 //!    users' own folders, CSV lists, `.npz` and parquet files; [`generated`] draws pictures on machines
-//!    without data. All give a [`Dataset`]: 8-bit images, labels, class names, ranks.
+//!    without data. All give a [`Dataset`]: 8-bit images, labels, class names, ranks. [`Picture::open`] reads
+//!    a single file, and a model's [`Preparation`] brings pictures to its size.
 //! 2. [`datasets`] knows the public sets by name: where they lie, where they can be had, their checksums.
 //! 3. [`StreamPlan`] says which images, by class and rank, make up which [`Task`]; the paper's own plans are
 //!    inside the crate, others are drawn from a [`Seed`] by the same rules, or come from a [`StreamFile`].
 //! 4. [`catalog::Catalog`] loads a plan's images, and no others, into a [`Stream`].
 //! 5. [`BatchConfig`] turns a [`TaskSet`] into batches of floats for a network.
+//!
+//! [`OwnTask`] is the short way from a user's data to one [`Task`], with a [`ReadReport`] on what was read.
+//!
+//! Features, none of which is on by default: `archives` (`.npz`, `.zip`, `.tar.gz`), `parquet`, `download`
+//! (the module `datasets::get`), `sheets` (the module `sheet`), and `full`, all four.
 //!
 //! ```
 //! use lmc_streams::{BatchConfig, Catalog, DataDirs, Seed, StreamRequest, Variant};
@@ -40,9 +46,11 @@ mod picture;
 mod plan;
 mod preparation;
 mod prepare;
+mod read_report;
 mod replace_file;
 pub mod resize;
 mod seed;
+#[cfg(feature = "sheets")]
 pub mod sheet;
 mod split;
 mod stream;
@@ -53,15 +61,19 @@ mod transform;
 pub use batches::{Batch, BatchConfig, Batches, Order, PixelScale};
 pub use catalog::{Catalog, PAPER_SEED, PAPER_STREAMS, PaperStream, StreamRequest};
 pub use dataset::{Dataset, Keep, ReadOptions, Split};
-pub use datasets::locate::{DataDirs, Located};
+pub use datasets::dirs::DataDirs;
+pub use datasets::locate::Located;
 pub use error::{Error, Place, Result, nearest};
+pub use formats::decode::DecodeProblem;
+pub use formats::listing::{PictureListing, pictures_below};
 pub use image_set::{ImageSet, ImageShape};
 pub use normalisation::Normalisation;
 pub use own_task::OwnTask;
 pub use picture::Picture;
 pub use plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
-pub use preparation::Preparation;
+pub use preparation::{FitKind, Preparation, Resampling};
 pub use prepare::{Channels, Fit, Prepare};
+pub use read_report::{ClassReport, DamagedPicture, LeftOut, ReadReport, SkippedFiles};
 pub use replace_file::{TEMPORARY, replace_file};
 pub use seed::{Random, Seed};
 pub use split::{Pools, Survey};

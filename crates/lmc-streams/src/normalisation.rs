@@ -1,10 +1,10 @@
 //! Per-task normalisation: channel means and deviations of the training images.
 //!
-//! The paper's rivals see normalised images, LMC itself does not (specification §3.1, §7.1).
+//! The paper's baselines see normalised images, LMC itself does not (specification §3.1, §7.1).
 
 use crate::task::TaskSet;
 
-/// Per-channel mean and deviation; an image becomes `(value - mean) / deviation`.
+/// Mean and deviation of every channel; an image becomes `(value - mean) / deviation`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalisation {
     /// Mean of each channel, of values in `[0, 1]`.

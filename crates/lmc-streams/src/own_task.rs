@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::dataset::{Dataset, ReadOptions};
 use crate::error::{Error, Result};
-use crate::formats;
 use crate::image_set::ImageSet;
-use crate::prepare::{Channels, Fit, Prepare};
+use crate::preparation::Preparation;
+use crate::read_report::ReadReport;
 use crate::seed::Seed;
 use crate::task::{Task, TaskSet};
 use crate::transform::{Looks, Transform};
@@ -16,40 +16,56 @@ use crate::transform::{Looks, Transform};
 /// How a user's data become a task.
 #[derive(Clone, Debug)]
 pub struct OwnTask {
-    /// The task's name.
+    /// Name of the task.
     pub name: String,
-    /// How pictures are prepared.
-    pub preparation: crate::Preparation,
-    /// Share of each class's training images to validate on, where the data have no split for it.
+    /// How pictures are prepared: the same for files, known data sets and generated ones, so that
+    /// pictures are prepared for predictions as they were for training.
+    pub preparation: Preparation,
+    /// Share of each class's training images to validate on, where the data have no split for it; 0 or more, less
+    /// than 1.
     pub val_fraction: f64,
-    /// Which images those are.
+    /// Decides which images those are.
     pub seed: Seed,
-    /// Whether damaged pictures are left out instead of refused.
+    /// Whether damaged pictures are left out and reported instead of being an error.
     pub skip_damaged: bool,
 }
 
+/// A task without a name, with a validation share of 0.15 and damaged pictures an error.
 impl Default for OwnTask {
     fn default() -> Self {
-        Self { name: String::new(), preparation: Default::default(), val_fraction: 0.15, seed: Seed::root(1), skip_damaged: false }
+        Self {
+            name: String::new(),
+            preparation: Preparation::default(),
+            val_fraction: 0.15,
+            seed: Seed::root(1),
+            skip_damaged: false,
+        }
     }
 }
 
 impl OwnTask {
     /// Reads a path, or a known or generated data set by its name.
     pub fn read(&self, source: &str, catalog: &Catalog) -> Result<Task> {
+        self.read_with_report(source, catalog).map(|(task, _)| task)
+    }
+
+    /// Reads as [`OwnTask::read`] does, and reports what was read and what was left out.
+    pub fn read_with_report(&self, source: &str, catalog: &Catalog) -> Result<(Task, ReadReport)> {
         if !(0.0..1.0).contains(&self.val_fraction) {
             let problem = format!("{} is not a share", self.val_fraction);
             return Err(Error::setting("val fraction", problem, "use 0 or more and less than 1"));
         }
-        let dataset = self.dataset(source, catalog)?;
-        let place = Path::new(source);
-        self.check_classes(&dataset, place)?;
-        let train = TaskSet::of_all(dataset.train.clone(), self.preparation.channels, Transform::Identity);
+        self.preparation.check()?;
+        let options =
+            ReadOptions { skip_damaged: self.skip_damaged, ..ReadOptions::all(self.preparation.prepare()) };
+        let dataset = catalog.read_with(source, &options)?;
+        check_classes(&dataset, Path::new(source))?;
+        let train = self.set(&dataset.train);
         let (train, val) = match &dataset.val {
             Some(val) if !val.is_empty() => (train, self.set(val)),
             _ => self.split(&train, dataset.classes.len()),
         };
-        Ok(Task {
+        let task = Task {
             name: self.name.clone(),
             dataset: dataset.name,
             classes: dataset.classes,
@@ -58,7 +74,9 @@ impl OwnTask {
             test: self.set(&dataset.test),
             looks: Looks::One(Transform::Identity),
             substitution: None,
-        })
+        };
+        let report = ReadReport::of(&task, dataset.left_out);
+        Ok((task, report))
     }
 
     fn set(&self, images: &Arc<ImageSet>) -> TaskSet {
@@ -66,40 +84,6 @@ impl OwnTask {
             return TaskSet::empty();
         }
         TaskSet::of_all(images.clone(), self.preparation.channels, Transform::Identity)
-    }
-
-    fn dataset(&self, source: &str, catalog: &Catalog) -> Result<Dataset> {
-        let path = Path::new(source);
-        if path.exists() {
-            let channels = if self.preparation.channels == 1 { Channels::Grey } else { Channels::Rgb };
-            let prepare = Prepare { fit: Fit::CentreSquare(self.preparation.size), channels, invert: false };
-            return formats::read_any(path, &ReadOptions::all(prepare));
-        }
-        let dataset = catalog.read(source, self.preparation.size, &|_, _, _| true)?;
-        let shape = dataset.shape();
-        if (shape.height, shape.width) != (self.preparation.size, self.preparation.size) || shape.channels > self.preparation.channels {
-            let problem = format!(
-                "its images are {}x{}x{}, not {}x{}x{} (channels x rows x columns)",
-                shape.channels, shape.height, shape.width, self.preparation.channels, self.preparation.size, self.preparation.size
-            );
-            let cure = "make a model of that shape, or give the pictures as a folder, which is resized";
-            return Err(Error::setting(format!("data set '{source}'"), problem, cure));
-        }
-        Ok(dataset)
-    }
-
-    fn check_classes(&self, dataset: &Dataset, place: &Path) -> Result<()> {
-        if dataset.classes.len() < 2 {
-            let problem = format!("there is {} class in it", dataset.classes.len());
-            return Err(Error::bad(place, problem, "a task needs two classes or more"));
-        }
-        let counts = dataset.train.by_class();
-        let empty = |class: &usize| counts.get(*class).is_none_or(Vec::is_empty);
-        if let Some(class) = (0..dataset.classes.len()).find(empty) {
-            let problem = format!("class '{}' has no training images", dataset.classes[class]);
-            return Err(Error::bad(place, problem, "add some, or remove the class"));
-        }
-        Ok(())
     }
 
     /// Cuts the validation images from the training images, class by class; a class of one image keeps it.
@@ -120,13 +104,31 @@ impl OwnTask {
     }
 }
 
+/// Checks that there are two classes or more and that each has training images.
+fn check_classes(dataset: &Dataset, place: &Path) -> Result<()> {
+    if dataset.classes.len() < 2 {
+        let problem = format!("there is {} class in it", dataset.classes.len());
+        return Err(Error::bad(place, problem, "a task needs two classes or more"));
+    }
+    let counts = dataset.train.by_class();
+    let empty = |class: &usize| counts.get(*class).is_none_or(Vec::is_empty);
+    if let Some(class) = (0..dataset.classes.len()).find(empty) {
+        let problem = format!("class '{}' has no training images", dataset.classes[class]);
+        return Err(Error::bad(place, problem, "add some, or remove the class"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datasets::locate::DataDirs;
+    use crate::dataset::Split;
+    use crate::datasets::dirs::DataDirs;
+    use crate::generated::{Family, draw, standard_seed};
+    use crate::preparation::{FitKind, Resampling};
 
-    fn own(val_fraction: f64) -> OwnTask {
-        OwnTask { name: "t".into(), val_fraction, ..Default::default() }
+    fn own(val_fraction: f64, preparation: Preparation) -> OwnTask {
+        OwnTask { name: "t".into(), preparation, val_fraction, seed: Seed::root(1), skip_damaged: false }
     }
 
     #[test]
@@ -138,17 +140,79 @@ mod tests {
             set.push_planar(&[image as u8], shape, label, image, (Path::new("t"), "")).unwrap();
         }
         let all = TaskSet::of_all(Arc::new(set), 1, Transform::Identity);
-        let (train, val) = own(0.2).split(&all, 2);
+        let (train, val) = own(0.2, Preparation::default()).split(&all, 2);
         assert_eq!((train.len(), val.len()), (9, 2), "2 of the 10, none of the 1");
-        let (train, val) = own(0.0).split(&all, 2);
+        let (train, val) = own(0.0, Preparation::default()).split(&all, 2);
         assert_eq!((train.len(), val.len()), (11, 0));
     }
 
     #[test]
-    fn wrong_shares_and_names_are_complained_about() {
+    fn generated_images_of_the_default_size_stay_bit_identical() {
         let catalog = Catalog::new(DataDirs::default());
-        let error = own(1.0).read("generated-digits", &catalog).unwrap_err().to_string();
-        assert!(error.contains("val fraction"), "{error}");
-        assert!(own(0.1).read("nowhere", &catalog).is_err());
+        for family in [Family::Digits, Family::Objects] {
+            let (task, report) =
+                own(0.1, Preparation::default()).read_with_report(family.name(), &catalog).unwrap();
+            for position in [0, 777, 1999] {
+                let drawn = draw(
+                    family,
+                    &standard_seed(),
+                    Split::Test,
+                    task.test.label(position),
+                    task.test.rank(position),
+                );
+                assert_eq!(task.test.picture(position), drawn.into_rgb(), "{} {position}", family.name());
+            }
+            assert_eq!(report.classes.len(), 10);
+            assert!(
+                report.classes.iter().all(|class| (class.train, class.val, class.test) == (1350, 150, 200))
+            );
+            assert_eq!(report.pictures(Split::Val), 1500);
+        }
+    }
+
+    #[test]
+    fn generated_images_are_resized_and_converted() {
+        let catalog = Catalog::new(DataDirs::default());
+        for (family, preparation) in [
+            (Family::Digits, Preparation { size: 28, channels: 3, ..Preparation::default() }),
+            (Family::Objects, Preparation { size: 16, channels: 1, ..Preparation::default() }),
+            (
+                Family::Objects,
+                Preparation {
+                    size: 24,
+                    channels: 3,
+                    fit: FitKind::Stretch,
+                    resampling: Resampling::Bilinear,
+                },
+            ),
+        ] {
+            let task = own(0.1, preparation).read(family.name(), &catalog).unwrap();
+            let drawn = draw(family, &standard_seed(), Split::Test, 0, 3);
+            assert_eq!(task.test.picture(3), preparation.apply(drawn), "{}", family.name());
+            let shape = task.train.shape();
+            assert_eq!((shape.channels, shape.width), (preparation.channels, preparation.size));
+        }
+    }
+
+    #[test]
+    fn wrong_settings_names_and_paths_are_complained_about() {
+        let catalog = Catalog::new(DataDirs::default());
+        let fails = |own: OwnTask, source: &str| own.read(source, &catalog).unwrap_err().to_string();
+        let text = fails(own(1.0, Preparation::default()), "generated-digits");
+        assert!(text.contains("val fraction"), "{text}");
+        let small = Preparation { size: 8, ..Preparation::default() };
+        assert!(fails(own(0.1, small), "generated-digits").starts_with("size: 8 pixels"));
+        let named = |source: &str| fails(own(0.1, Preparation::default()), source);
+        let text = named("nowhere");
+        assert!(text.starts_with("there is no data set, folder or file called 'nowhere'"), "{text}");
+        let text = named("generated-digit");
+        assert!(text.contains("did you mean 'generated-digits'?"), "{text}");
+        for path in ["no/where", "./nowhere", "photos.csv", "nowhere/"] {
+            assert_eq!(named(path), format!("{path}: there is no such folder or file; check the path"));
+        }
+        let text = named("~/photos");
+        assert!(text.starts_with("~/photos: there is no such folder or file; only a shell"), "{text}");
+        // A known name without its files is neither.
+        assert!(named("mnist").contains("is not on this machine (looked in no folder)"));
     }
 }

@@ -1,25 +1,42 @@
 //! One decoded picture, before preparation.
 
-/// 8-bit pixels, interleaved (`row, column, channel`), with 1 (grey) or 3 (RGB) channels.
+use std::path::Path;
+
+use crate::error::Result;
+use crate::formats::decode::{self, DecodeProblem};
+use crate::formats::picture_file;
+
+/// A picture as 8-bit pixels, interleaved (`row, column, channel`), with 1 (grey) or 3 (RGB) channels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Picture {
-    /// Columns.
+    /// Width of the picture in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height of the picture in pixels.
     pub height: usize,
-    /// 1 or 3.
+    /// Number of channels, 1 or 3.
     pub channels: usize,
-    /// `height * width * channels` bytes.
+    /// Pixel values, `height * width * channels` bytes.
     pub pixels: Vec<u8>,
 }
 
 impl Picture {
-    /// A picture of one colour.
+    /// Reads a picture file (PNG, JPEG, WebP, GIF, BMP, TIFF), upright as its EXIF orientation says.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        picture_file::open(path.as_ref())
+    }
+
+    /// Decodes the bytes of a picture file, upright as its EXIF orientation says. The error knows no place:
+    /// [`DecodeProblem::in_file`] and [`DecodeProblem::at_row`] name one.
+    pub fn decode(bytes: &[u8]) -> std::result::Result<Self, DecodeProblem> {
+        decode::decode(bytes, true)
+    }
+
+    /// Makes a picture of one colour.
     pub fn filled(width: usize, height: usize, colour: [u8; 3]) -> Self {
         Self { width, height, channels: 3, pixels: colour.repeat(width * height) }
     }
 
-    /// From planar pixels (`channel, row, column`), the order in which [`crate::ImageSet`] keeps them.
+    /// Makes a picture from planar pixels (`channel, row, column`), the order in which [`crate::ImageSet`] keeps them.
     pub fn from_planar(width: usize, height: usize, planar: &[u8]) -> Self {
         let area = width * height;
         let channels = planar.len() / area.max(1);
@@ -27,7 +44,7 @@ impl Picture {
         Self { width, height, channels, pixels }
     }
 
-    /// To planar pixels.
+    /// Gives the planar pixels, `channel, row, column`.
     pub fn to_planar(&self) -> Vec<u8> {
         if self.channels == 1 {
             return self.pixels.clone();
@@ -39,7 +56,7 @@ impl Picture {
         planar
     }
 
-    /// The same picture with three channels: grey is replicated.
+    /// Gives the picture three channels; grey is replicated.
     pub fn into_rgb(self) -> Self {
         if self.channels == 3 {
             return self;
@@ -47,7 +64,7 @@ impl Picture {
         Self { channels: 3, pixels: self.pixels.iter().flat_map(|&grey| [grey; 3]).collect(), ..self }
     }
 
-    /// The same picture with one channel, by the luma of ITU-R 601-2 as Pillow rounds it.
+    /// Gives the picture one channel, by the luma of ITU-R 601-2 as Pillow rounds it.
     pub fn into_grey(self) -> Self {
         if self.channels == 1 {
             return self;
@@ -59,7 +76,7 @@ impl Picture {
         Self { channels: 1, pixels: self.pixels.chunks_exact(3).map(|rgb| luma(rgb) as u8).collect(), ..self }
     }
 
-    /// The part with its upper left corner at (`left`, `top`).
+    /// Cuts out the part with its upper left corner at (`left`, `top`).
     pub fn crop(&self, left: usize, top: usize, width: usize, height: usize) -> Self {
         let mut pixels = Vec::with_capacity(width * height * self.channels);
         for row in top..top + height {

@@ -8,18 +8,18 @@ use crate::dataset::Split;
 use crate::error::{Error, Result};
 use crate::transform::{Looks, Transform};
 
-/// All tasks of a stream.
+/// The tasks of a stream and the images that each is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPlan {
-    /// `s_minus`, or the name in a user's file.
+    /// Name of the stream: `s_minus`, or that in a user's file.
     pub name: String,
-    /// The seed that made it.
+    /// The seed from which the stream was drawn.
     pub seed: u64,
     /// Which variant of the stream this is.
     pub variant: Variant,
-    /// Side length that users' own pictures are brought to.
+    /// Side in pixels to which users' own pictures are brought.
     pub image_size: usize,
-    /// The tasks.
+    /// The tasks in the order in which they are learned.
     pub tasks: Vec<TaskPlan>,
     /// All class names of the sources that were looked into for the plan, so that loading need not look again.
     pub class_names: BTreeMap<String, Vec<String>>,
@@ -28,15 +28,15 @@ pub struct StreamPlan {
 /// Which images make up a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskPlan {
-    /// Unique in the stream; empty until [`StreamPlan::name_tasks`] has made one.
+    /// Name of the task, unique in the stream; empty until [`StreamPlan::name_tasks`] has made one.
     pub name: String,
-    /// The data set that the stream asks for.
+    /// The data set that the stream is defined on.
     pub dataset: String,
     /// The data set that is read: a known name or a path. Differs from `dataset` in substitutions.
     pub source: String,
-    /// How and by what `dataset` is substituted.
+    /// A sentence that says how and by what `dataset` is substituted.
     pub substitution: Option<String>,
-    /// What is done to the colours.
+    /// The colour transforms of the images.
     pub looks: Looks,
     /// Source splits of training, validation and test images.
     pub from: [Split; 3],
@@ -47,26 +47,26 @@ pub struct TaskPlan {
 /// Which images of a class belong to a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassPlan {
-    /// Its name in the source.
+    /// Name of the class in the source.
     pub name: String,
-    /// The images, `[split]`.
+    /// The images of the class, `[split]`.
     pub draws: [Draw; 3],
 }
 
 /// Some images of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Draw {
-    /// All that the source split has, which must be this many, in file order.
+    /// All images that the source split has, which must be this many, in file order.
     All(u32),
-    /// Those with these ranks, in this order.
+    /// The images with these ranks, in this order.
     Ranks(Vec<u32>),
 }
 
 impl Draw {
-    /// Nothing.
+    /// Draws no images.
     pub const NONE: Self = Self::Ranks(Vec::new());
 
-    /// Number of images.
+    /// Number of images that are drawn.
     pub fn len(&self) -> usize {
         match self {
             Self::All(count) => *count as usize,
@@ -74,7 +74,7 @@ impl Draw {
         }
     }
 
-    /// No images.
+    /// Whether no images are drawn.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -90,7 +90,7 @@ impl Draw {
 }
 
 impl TaskPlan {
-    /// Number of images of a split.
+    /// Number of images that the task draws for a split.
     pub fn count(&self, split: Split) -> usize {
         self.classes.iter().map(|class| class.draws[split as usize].len()).sum()
     }
@@ -173,21 +173,21 @@ impl StreamPlan {
         }
     }
 
-    /// Checks every task.
+    /// Checks that every task is consistent ([`TaskPlan::check`]).
     pub fn check(&self) -> Result<()> {
         self.tasks.iter().try_for_each(TaskPlan::check)
     }
 }
 
-/// Which edition of a stream.
+/// An edition of a stream: which images take part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Variant {
     /// The real data if they are on this machine, else the generated sets.
     #[default]
     Auto,
-    /// The real data, or an error.
+    /// The real data, or an error that says how to get them.
     Full,
-    /// A tenth of the images.
+    /// A tenth of the images of every task.
     Mini,
     /// The generated sets instead of the real ones.
     Generated,
@@ -196,15 +196,15 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All of them, by name.
+    /// All variants of a stream.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Full, Self::Mini, Self::Generated, Self::GeneratedMini];
 
-    /// A tenth of the images?
+    /// Whether only a tenth of the images take part.
     pub fn is_mini(self) -> bool {
         matches!(self, Self::Mini | Self::GeneratedMini)
     }
 
-    /// Generated images?
+    /// Whether generated images take the place of real ones.
     pub fn is_generated(self) -> bool {
         matches!(self, Self::Generated | Self::GeneratedMini)
     }

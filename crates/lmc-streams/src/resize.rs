@@ -10,12 +10,12 @@
 
 use crate::picture::Picture;
 
-/// Pillow's filters that we need.
+/// The filters of Pillow that the project needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filter {
-    /// Triangle, support 1.
+    /// Triangle weights with support 1.
     Bilinear,
-    /// Catmull-Rom (a = -0.5), support 2.
+    /// Catmull-Rom weights (a = -0.5) with support 2.
     Bicubic,
 }
 
@@ -39,7 +39,7 @@ impl Filter {
     }
 }
 
-/// Resizes as Pillow does.
+/// Resizes to `width` x `height` pixels as Pillow does.
 pub fn pillow(picture: &Picture, width: usize, height: usize, filter: Filter) -> Picture {
     let across = |picture: &Picture| shrink_rows(picture, width, filter);
     let down = |picture: &Picture| transpose(&shrink_rows(&transpose(picture), height, filter));
@@ -77,7 +77,7 @@ pub fn torch_bilinear(picture: &Picture, width: usize, height: usize) -> Picture
     Picture { width, height, channels, pixels }
 }
 
-/// Per output position: the two input positions and the weight of the second.
+/// The two input positions of every output position, and the weight of the second.
 fn bilinear_taps(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
     let scale = from as f32 / to as f32;
     (0..to)
@@ -108,7 +108,7 @@ fn shrink_rows(picture: &Picture, width: usize, filter: Filter) -> Picture {
     Picture { width, height: picture.height, channels, pixels }
 }
 
-/// Per output position: the first input position and the weights from there on.
+/// The first input position of every output position, and the weights from there on.
 fn pillow_taps(from: usize, to: usize, filter: Filter) -> Vec<(usize, Vec<i64>)> {
     let scale = from as f64 / to as f64;
     let stretch = scale.max(1.0);

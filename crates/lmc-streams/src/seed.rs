@@ -28,23 +28,23 @@ impl Seed {
         Self(*blake3::keyed_hash(&self.0, &number.to_le_bytes()).as_bytes())
     }
 
-    /// Starts drawing.
+    /// Starts a generator from this seed.
     pub fn random(&self) -> Random {
         Random(ChaCha8Rng::from_seed(self.0))
     }
 }
 
-/// A running generator.
+/// A running generator of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// An integer in `0..bound`, without bias; 0 when `bound` is 0.
+    /// Draws an integer in `0..bound`, without bias; 0 when `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         // Lemire's method: the high half of a product is uniform once its short low halves are refused.
         let bound = bound as u64;
@@ -57,28 +57,28 @@ impl Random {
         }
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Draws a number in `[0, 1)` with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number in `[low, high)`.
+    /// Draws a number in `[low, high)`.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// A standard normal number (Box-Muller).
+    /// Draws a standard normal number (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// True with this probability.
+    /// Draws true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// One element, `None` from an empty slice.
+    /// Draws one element; `None` from an empty slice.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.below(from.len()))
     }
@@ -90,7 +90,7 @@ impl Random {
         }
     }
 
-    /// The numbers `0..n` in a random order.
+    /// Draws an order of the numbers `0..n`.
     pub fn permutation(&mut self, n: usize) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n as u32).collect();
         self.shuffle(&mut order);

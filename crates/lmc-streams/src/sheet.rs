@@ -23,15 +23,15 @@ const GAP: usize = 6;
 const LINE: usize = 16;
 
 /// A row of a sheet: some lines of text, then pictures with captions.
-struct Row {
+struct SheetRow {
     lines: Vec<String>,
     cells: Vec<(Picture, String)>,
 }
 
-/// A row of samples per task.
+/// Draws a sheet with a row of samples per task.
 pub fn of_stream(stream: &Stream) -> Picture {
     let few = stream.tasks.len() <= 12;
-    let rows: Vec<Row> =
+    let rows: Vec<SheetRow> =
         stream.tasks.iter().enumerate().map(|(number, task)| task_row(number, task, few)).collect();
     let mut title = format!("{}, seed {}, {}", stream.name, stream.seed, stream.variant);
     if !stream.substitutions.is_empty() {
@@ -40,16 +40,16 @@ pub fn of_stream(stream: &Stream) -> Picture {
     lay_out(&title, &rows, if few { 3 } else { 1 }, few)
 }
 
-/// Ten images of every class; `survey` tells how many there are in all.
+/// Draws a sheet with ten images of every class; `survey` says how many there are in all.
 pub fn of_dataset(dataset: &Dataset, survey: &Survey) -> Picture {
     let set = dataset.split(Split::Train).or_else(|| dataset.split(Split::Test));
     let by_class = set.map(|set| set.by_class()).unwrap_or_default();
     let row = |(label, indices): (usize, &Vec<(u32, u32)>)| {
         let pictures = indices.iter().take(10).filter_map(|&(_, index)| Some(set?.picture(index as usize)));
         let name = dataset.classes.get(label).cloned().unwrap_or_default();
-        Row { lines: vec![name], cells: pictures.map(|picture| (picture, String::new())).collect() }
+        SheetRow { lines: vec![name], cells: pictures.map(|picture| (picture, String::new())).collect() }
     };
-    let rows: Vec<Row> = by_class.iter().enumerate().map(row).collect();
+    let rows: Vec<SheetRow> = by_class.iter().enumerate().map(row).collect();
     let images: usize = survey.ranks.iter().flatten().map(Vec::len).sum();
     let title = format!("{}: {images} images, {} classes", dataset.name, dataset.classes.len());
     let large = dataset.shape().width > 64;
@@ -67,7 +67,7 @@ pub fn write_png(picture: &Picture, path: &Path) -> Result<()> {
     replace_file(path, &bytes.into_inner())
 }
 
-fn task_row(number: usize, task: &Task, few: bool) -> Row {
+fn task_row(number: usize, task: &Task, few: bool) -> SheetRow {
     let per_class = (10 / task.classes.len().max(1)).max(1);
     let set = [&task.train, &task.test].into_iter().find(|set| !set.is_empty()).unwrap_or(&task.val);
     let mut cells = Vec::new();
@@ -96,11 +96,11 @@ fn task_row(number: usize, task: &Task, few: bool) -> Row {
         };
         lines.extend(task.substitution.as_deref().map(short));
     }
-    Row { lines, cells }
+    SheetRow { lines, cells }
 }
 
 /// Rows below each other; many rows go into several blocks side by side.
-fn lay_out(title: &str, rows: &[Row], scale: usize, captions: bool) -> Picture {
+fn lay_out(title: &str, rows: &[SheetRow], scale: usize, captions: bool) -> Picture {
     let character = get_raster_width(FontWeight::Regular, RasterHeight::Size16);
     let widest = rows.iter().flat_map(|row| &row.lines).map(|line| line.chars().count()).max().unwrap_or(0);
     let label = widest.min(32) * character + 2 * GAP;
@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn a_sheet_holds_every_cell() {
         let cell = |value: u8| (Picture::filled(4, 4, [value; 3]), "caption".to_owned());
-        let rows: Vec<Row> = (0..40)
-            .map(|row| Row { lines: vec!["task".into()], cells: vec![cell(row), cell(row + 100)] })
+        let rows: Vec<SheetRow> = (0..40)
+            .map(|row| SheetRow { lines: vec!["task".into()], cells: vec![cell(row), cell(row + 100)] })
             .collect();
         let page = lay_out("title", &rows, 2, false);
         for value in (0..40).chain(100..140) {

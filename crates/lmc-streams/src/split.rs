@@ -14,7 +14,7 @@ pub struct Survey {
     pub name: String,
     /// Class names in label order.
     pub classes: Vec<String>,
-    /// Ranks in order, `[split][class]`.
+    /// Ranks that are present, in order, `[split][class]`.
     pub ranks: [Vec<Vec<u32>>; 3],
 }
 

@@ -9,24 +9,24 @@ use crate::error::{Error, Result};
 use crate::image_set::{ImageSet, ImageShape};
 use crate::plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
 use crate::seed::Seed;
-use crate::task::{Item, Task, TaskSet};
+use crate::task::{Task, TaskItem, TaskSet};
 
 /// A stream of tasks, ready to learn from.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Its name: `s_minus`, or what the user's file says.
+    /// Name of the stream: `s_minus`, or what the user's file says.
     pub name: String,
-    /// The seed that made it.
+    /// The seed from which the stream was drawn.
     pub seed: u64,
-    /// Which variant it is.
+    /// Which edition of the stream this is.
     pub variant: Variant,
-    /// The tasks in order.
+    /// The tasks in the order in which they are learned.
     pub tasks: Vec<Task>,
     /// What stands in for what; every table and report must show it.
     pub substitutions: Vec<String>,
 }
 
-/// Per class the pairs (rank, index) of an image set, sorted.
+/// The pairs (rank, index) of an image set, sorted, by class.
 type Ranks = Vec<Vec<(u32, u32)>>;
 
 impl Stream {
@@ -75,7 +75,8 @@ impl Stream {
 }
 
 impl Stream {
-    /// Letters that differ where tasks, classes, numbers of images or images differ. Of each set a few images are looked at.
+    /// A short hexadecimal text that differs where tasks, classes, numbers of images or images differ. Of each set
+    /// 16 images are looked at.
     pub fn fingerprint(&self) -> String {
         const LOOKED_AT: usize = 16;
         let mut hash = blake3::Hasher::new();
@@ -126,7 +127,7 @@ fn view(
         let present = ranks.get(source_label).map_or(&[][..], Vec::as_slice);
         let label = label as u32;
         for index in indices(class, split, present, &task.source)? {
-            items.push(Item { index, label, look: 0 });
+            items.push(TaskItem { index, label, look: 0 });
         }
     }
     let looks = task.looks.assign(items.len(), split == Split::Test, seed);
@@ -174,6 +175,7 @@ mod tests {
             train: counting_set(10),
             val: None,
             test: counting_set(4),
+            left_out: Default::default(),
         };
         HashMap::from([("d".to_owned(), Arc::new(set))])
     }
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_tells_other_images() {
+    fn a_fingerprint_differs_for_other_images() {
         let made = |ranks: &[u32], sets: &HashMap<String, Arc<Dataset>>| {
             let plan = plan([Draw::Ranks(ranks.to_vec()), Draw::NONE, Draw::NONE]);
             Stream::assemble(&plan, sets).unwrap().fingerprint()

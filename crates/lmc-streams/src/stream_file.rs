@@ -31,13 +31,13 @@ use crate::transform::{Looks, Transform};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamFile {
-    /// Name of the stream.
+    /// Name of the stream; the name of the file by default.
     pub name: Option<String>,
-    /// Seed of all draws.
+    /// Seed of all draws of classes and images; 1 by default.
     pub seed: Option<u64>,
-    /// Side length of own pictures.
+    /// Side in pixels to which the user's pictures are brought; 32 by default.
     pub image_size: Option<usize>,
-    /// The tasks.
+    /// The tasks in the order in which they are learned.
     #[serde(default)]
     pub task: Vec<TaskEntry>,
 }
@@ -46,19 +46,19 @@ pub struct StreamFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
-    /// Name of the task.
+    /// Name of the task; made from `data` by default.
     pub name: Option<String>,
-    /// A known or generated data set, or a path.
+    /// Name of a known or generated data set, or a path.
     pub data: String,
-    /// Which classes.
+    /// The classes of the task; all by default.
     pub classes: Option<Classes>,
-    /// Training images per class.
+    /// Number of training images per class; all by default.
     pub train: Option<Amount>,
-    /// Validation images per class.
+    /// Number of validation images per class; all by default.
     pub val: Option<Amount>,
-    /// Test images per class.
+    /// Number of test images per class; all by default.
     pub test: Option<Amount>,
-    /// Colours.
+    /// Colour transform of the images; none by default.
     pub transform: Option<String>,
 }
 
@@ -66,26 +66,26 @@ pub struct TaskEntry {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number of classes or a list of class names")]
 pub enum Classes {
-    /// This many, drawn at random.
+    /// This many classes, drawn at random.
     Number(usize),
-    /// These, in this order.
+    /// The classes with these names, in this order.
     Names(Vec<String>),
 }
 
-/// How many images of a class.
+/// How many images of a class a task uses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number of images per class or \"all\"")]
 pub enum Amount {
-    /// At most this many.
+    /// At most this many images.
     Count(u32),
-    /// `all`.
+    /// The word `all`: every image.
     Word(String),
 }
 
 const EXAMPLE: &str = "see 'Streams of your own' in docs/streams.md";
 
 impl StreamFile {
-    /// Reads and checks a file.
+    /// Reads and checks a stream file.
     pub fn read(path: &Path) -> Result<Self> {
         const LARGEST: u64 = 4 << 20;
         let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
@@ -102,7 +102,7 @@ impl StreamFile {
         Ok(file)
     }
 
-    /// Reads and checks the text of a file.
+    /// Reads and checks the text of a stream file.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_at(text, Path::new("stream"))
     }

@@ -1,4 +1,4 @@
-//! A task: classes to tell apart, and three sets of images.
+//! A task: classes to distinguish, and three sets of images.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::image_set::{ImageSet, ImageShape};
 use crate::picture::Picture;
 use crate::transform::{Looks, Transform};
 
-/// One task of a stream.
+/// One task: the classes to distinguish and the images of three splits.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Unique in its stream.
+    /// Name of the task, unique in its stream.
     pub name: String,
-    /// The data set that the stream asks for.
+    /// The data set that the task is defined on.
     pub dataset: String,
     /// Class names; the label of an image is the position of its class here.
     pub classes: Vec<String>,
-    /// To learn from.
+    /// Images that parameters are fitted to.
     pub train: TaskSet,
-    /// To choose by.
+    /// Images by which epochs and settings are chosen.
     pub val: TaskSet,
-    /// To measure with.
+    /// Images on which the result is measured.
     pub test: TaskSet,
-    /// What is done to the colours.
+    /// The colour transforms of the images.
     pub looks: Looks,
     /// What stands in for `dataset`, and how, when it is not on this machine.
     pub substitution: Option<String>,
 }
 
 impl Task {
-    /// The set of a split.
+    /// The images of a split.
     pub fn set(&self, split: Split) -> &TaskSet {
         match split {
             Split::Train => &self.train,
@@ -44,34 +44,34 @@ impl Task {
 pub struct TaskSet {
     source: Arc<ImageSet>,
     shape: ImageShape,
-    items: Vec<Item>,
+    items: Vec<TaskItem>,
     transforms: Vec<Transform>,
 }
 
 /// One image of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
-    /// Its position in the source.
+pub(crate) struct TaskItem {
+    /// Position of the image in the source.
     pub index: u32,
-    /// Its label in the task.
+    /// Label of the image in the task.
     pub label: u32,
-    /// Which of the task's transforms it gets.
+    /// Position of the image's colour transform among those of the task.
     pub look: u8,
 }
 
 impl TaskSet {
     /// A view of `items` of `source`, as images with `channels` channels.
-    pub(crate) fn new(source: Arc<ImageSet>, channels: usize, items: Vec<Item>, looks: &Looks) -> Self {
+    pub(crate) fn new(source: Arc<ImageSet>, channels: usize, items: Vec<TaskItem>, looks: &Looks) -> Self {
         let shape = ImageShape { channels: channels.max(source.shape().channels), ..source.shape() };
         Self { source, shape, items, transforms: looks.transforms() }
     }
 
-    /// Number of images.
+    /// Number of images of the set.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// No images at all.
+    /// Whether the set has no images.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -81,7 +81,7 @@ impl TaskSet {
         self.shape
     }
 
-    /// The label of an image.
+    /// The label of an image: the position of its class in [`Task::classes`].
     pub fn label(&self, position: usize) -> u32 {
         self.items[position].label
     }
@@ -103,7 +103,7 @@ impl TaskSet {
         self.transforms[usize::from(item.look)].write(self.source.image(item.index as usize), area, target);
     }
 
-    /// An image as a picture.
+    /// Copies an image into a picture, with its colour transform.
     pub fn picture(&self, position: usize) -> Picture {
         let mut planar = vec![0; self.shape.bytes()];
         self.write(position, &mut planar);
@@ -113,7 +113,7 @@ impl TaskSet {
     /// The same images in other colours; the out-of-distribution grid normalises with the statistics of
     /// each pair's training images in the colours of the test.
     pub fn with_transform(&self, transform: Transform) -> Self {
-        let items = self.items.iter().map(|item| Item { look: 0, ..*item }).collect();
+        let items = self.items.iter().map(|item| TaskItem { look: 0, ..*item }).collect();
         Self { items, transforms: vec![transform], ..self.clone() }
     }
 
@@ -123,36 +123,36 @@ impl TaskSet {
         (0..self.len()).filter(has_label).take(most).collect()
     }
 
-    /// The images at these positions.
+    /// The subset of the images at these positions.
     pub fn part(&self, positions: &[usize]) -> Self {
         Self { items: positions.iter().map(|&position| self.items[position]).collect(), ..self.clone() }
     }
 
     /// The same images with other labels: `labels[label]` instead of `label`. Labels beyond the list stay.
     pub fn with_labels(&self, labels: &[u32]) -> Self {
-        let other = |item: &Item| {
+        let other = |item: &TaskItem| {
             let label = labels.get(item.label as usize).copied().unwrap_or(item.label);
-            Item { label, ..*item }
+            TaskItem { label, ..*item }
         };
         Self { items: self.items.iter().map(other).collect(), ..self.clone() }
     }
 
-    /// At most this many of its images, evenly spaced, so that every class keeps its share.
+    /// The subset of at most this many images, evenly spaced, so that every class keeps its share.
     pub fn thinned(&self, most: usize) -> Self {
         let count = self.len().min(most);
         let positions: Vec<usize> = (0..count).map(|at| at * self.len() / count.max(1)).collect();
         self.part(&positions)
     }
 
-    /// A set without images.
+    /// Makes a set without images.
     pub fn empty() -> Self {
         let looks = Looks::One(Transform::Identity);
         Self::new(Arc::new(ImageSet::new(0)), 0, Vec::new(), &looks)
     }
 
-    /// All images of a set, with their own labels: a task for tests and examples.
+    /// Makes a view of all images of a set, with their own labels.
     pub fn of_all(source: Arc<ImageSet>, channels: usize, transform: Transform) -> Self {
-        let item = |index: usize| Item { index: index as u32, label: source.label(index), look: 0 };
+        let item = |index: usize| TaskItem { index: index as u32, label: source.label(index), look: 0 };
         let items = (0..source.len()).map(item).collect();
         Self::new(source, channels, items, &Looks::One(transform))
     }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_view_transforms_and_replicates() {
-        let items = vec![Item { index: 1, label: 7, look: 1 }, Item { index: 0, label: 3, look: 0 }];
+        let items = vec![TaskItem { index: 1, label: 7, look: 1 }, TaskItem { index: 0, label: 3, look: 0 }];
         let looks = Looks::Mixed(Transform::Identity, Transform::Digit(Colour::RED));
         let set = TaskSet::new(counting_set(2), 3, items, &looks);
         assert_eq!(set.shape().bytes(), 6);

@@ -10,16 +10,16 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-/// An RGB colour.
+/// An RGB colour of three bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Colour(pub [u8; 3]);
 
 impl Colour {
-    /// Pure red.
+    /// The pure red of the paper.
     pub const RED: Self = Self([255, 0, 0]);
-    /// Pure green.
+    /// The pure green of the paper.
     pub const GREEN: Self = Self([0, 255, 0]);
-    /// Pure blue.
+    /// The pure blue of the paper.
     pub const BLUE: Self = Self([0, 0, 255]);
     /// The three colours of the paper.
     pub const PAPER: [Self; 3] = [Self::RED, Self::GREEN, Self::BLUE];
@@ -56,16 +56,16 @@ impl FromStr for Colour {
     }
 }
 
-/// What is done to the colours of an image.
+/// What happens to the colours of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Transform {
-    /// Nothing.
+    /// Colours stay as they are.
     Identity,
     /// White digit on a coloured background: rainbow MNIST.
     Rainbow(Colour),
     /// Black digit on a coloured background: coloured MNIST.
     Background(Colour),
-    /// Coloured digit on black.
+    /// Coloured digit on black: coloured MNIST.
     Digit(Colour),
 }
 
@@ -126,10 +126,10 @@ impl FromStr for Transform {
     }
 }
 
-/// The transform of a whole task.
+/// The colour transforms of the images of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Looks {
-    /// Every image gets the same.
+    /// Every image gets the same transform.
     One(Transform),
     /// The two coloured MNISTs of the plug-and-play pair: of `n` training (or validation) images
     /// `floor(n / 20)` get the second, of the test images half.
@@ -137,7 +137,7 @@ pub enum Looks {
 }
 
 impl Looks {
-    /// The transforms that occur.
+    /// The transforms that occur in the task.
     pub fn transforms(&self) -> Vec<Transform> {
         match *self {
             Self::One(transform) => vec![transform],

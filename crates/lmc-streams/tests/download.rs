@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flate2::{Compression, write::GzEncoder};
-use lmc_streams::datasets::get::{GetConfig, Got, Progress, Wanted, get_files};
+use lmc_streams::datasets::get::{GetConfig, Got, Progress, WantedFile, get_files};
 use lmc_streams::datasets::known::Unpack;
 use lmc_streams::datasets::verify::sha256_of;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 mod server;
 use server::{Manner, Server};
 
-/// Bytes in which every position can be told from the others.
+/// Bytes that differ from position to position.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -54,12 +54,12 @@ impl Place {
         fs::write(self.file(name), bytes).unwrap();
     }
 
-    fn wanted(&self, bytes: &[u8], addresses: &[String]) -> Wanted {
+    fn wanted(&self, bytes: &[u8], addresses: &[String]) -> WantedFile {
         let sample = self.root.path().join("sample");
         fs::write(&sample, bytes).unwrap();
         let sha256 = sha256_of(&sample).unwrap();
         fs::remove_file(sample).unwrap();
-        Wanted {
+        WantedFile {
             name: "a.bin".to_owned(),
             addresses: addresses.to_vec(),
             sha256,
@@ -68,11 +68,15 @@ impl Place {
         }
     }
 
-    fn get(&self, wanted: &Wanted) -> Result<Got, String> {
+    fn get(&self, wanted: &WantedFile) -> Result<Got, String> {
         self.get_telling(wanted, &mut |_| ())
     }
 
-    fn get_telling(&self, wanted: &Wanted, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Got, String> {
+    fn get_telling(
+        &self,
+        wanted: &WantedFile,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Got, String> {
         let result = get_files("set", std::slice::from_ref(wanted), &self.folder(), &impatient(), progress);
         result.map_err(|error| {
             let line = error.to_string();
@@ -137,7 +141,7 @@ fn what_arrived_before_giving_up_serves_the_next_run() {
     assert_eq!(place.names(), ["a.bin.part"]);
 
     let server = Server::start(&bytes, &[Manner::Whole]);
-    place.get(&Wanted { addresses: vec![server.address("a.bin")], ..wanted }).unwrap();
+    place.get(&WantedFile { addresses: vec![server.address("a.bin")], ..wanted }).unwrap();
     assert_eq!((server.requests()[0].range, server.requests()[0].sent), (Some(40_000), 60_000));
     assert_same(&place.file("a.bin"), &bytes);
     assert_eq!(place.names(), ["a.bin"]);
@@ -252,7 +256,7 @@ fn offline_is_one_line_with_the_address_and_the_folder() {
     let place = Place::new();
     let closed = Server::closed_address("a.bin");
     let wanted = place.wanted(b"abc", std::slice::from_ref(&closed));
-    let second = Wanted { name: "b.bin".to_owned(), ..wanted.clone() };
+    let second = WantedFile { name: "b.bin".to_owned(), ..wanted.clone() };
     let started = Instant::now();
     let error = get_files("set", &[wanted, second], &place.folder(), &impatient(), &mut |_| ())
         .unwrap_err()
@@ -333,7 +337,7 @@ fn a_wrong_file_of_that_name_stays_until_the_right_one_is_complete() {
     let server = Server::start(&bytes, &[Manner::Whole]);
     let mut replacing = false;
     place
-        .get_telling(&Wanted { addresses: vec![server.address("a.bin")], ..wanted }, &mut |event| {
+        .get_telling(&WantedFile { addresses: vec![server.address("a.bin")], ..wanted }, &mut |event| {
             replacing |= matches!(event, Progress::Replacing { .. });
         })
         .unwrap();
@@ -374,9 +378,9 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-fn wanted_archive(place: &Place, bytes: &[u8], server: &Server) -> Wanted {
+fn wanted_archive(place: &Place, bytes: &[u8], server: &Server) -> WantedFile {
     let unpack = Unpack::TarGz { folder: "dtd", limit: 1 << 20 };
-    Wanted { unpack, ..place.wanted(bytes, &[server.address("a.bin")]) }
+    WantedFile { unpack, ..place.wanted(bytes, &[server.address("a.bin")]) }
 }
 
 #[test]

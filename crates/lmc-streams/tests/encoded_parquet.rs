@@ -13,7 +13,7 @@ use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use lmc_streams::formats::{parquet, read_any};
+use lmc_streams::formats::{parquet, parquet_files, read_any};
 use lmc_streams::{Prepare, ReadOptions, Split};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -187,7 +187,7 @@ fn ranks_continue_over_files_and_only_what_is_kept_is_decoded() {
         }
         sheet.write(&dir.path().join(name).with_extension("parquet"));
     }
-    let files = parquet::find_files(dir.path()).unwrap();
+    let files = parquet_files::find_files(dir.path()).unwrap();
     assert_eq!(
         files.iter().map(|(split, _)| *split).collect::<Vec<_>>(),
         [Split::Test, Split::Train, Split::Train]
@@ -291,7 +291,7 @@ fn not_parquet_at_all_and_missing() {
     }
     let error = read_one(Path::new("none.parquet"), None).unwrap_err().to_string();
     assert!(error.contains("cannot read none.parquet"), "{error}");
-    let error = parquet::find_files(&PathBuf::from("src")).unwrap_err().to_string();
+    let error = parquet_files::find_files(&PathBuf::from("src")).unwrap_err().to_string();
     assert!(error.contains("no .parquet file"), "{error}");
 }
 

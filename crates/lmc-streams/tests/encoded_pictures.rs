@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -314,55 +314,10 @@ fn sets_of_pictures_are_found_by_name() {
     );
 }
 
-const DRAWINGS: [(&str, u8); 4] = [
-    ("images_background/Greek/character02/0394_01.png", 3),
-    ("images_background/Greek/character01/0393_02.png", 2),
-    ("images_background/Greek/character01/0393_01.png", 1),
-    ("images_background/__MACOSX_is_no_alphabet.txt", 0),
-];
-
-fn zip_of(files: &[(&str, u8)]) -> Vec<u8> {
-    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, grey) in files {
-        writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
-        writer.write_all(&png(*grey)).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
-}
-
 #[test]
-fn omniglot_as_folders_and_as_zips() {
-    let evaluation = zip_of(&[("images_evaluation/Angelic/character01/0965_01.png", 4)]);
-    let zipped =
-        tree(&[("images_background.zip", &zip_of(&DRAWINGS)), ("images_evaluation.zip", &evaluation)]);
-    let mixed = tree(&[("images_evaluation.zip", &evaluation)]);
-    for (name, grey) in &DRAWINGS[..3] {
-        let path = mixed.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, png(*grey)).unwrap();
-    }
-    for dir in [zipped, mixed] {
-        let data = omniglot::read(dir.path(), &all()).unwrap();
-        // The background part first, although Angelic comes before Greek.
-        assert_eq!(data.classes, ["Greek/character01", "Greek/character02", "Angelic/character01"]);
-        assert_eq!([0, 1, 2, 3].map(|at| data.train.image(at)[0]), [1, 2, 3, 4]);
-        assert_eq!([0, 1, 2, 3].map(|at| data.train.rank(at)), [0, 1, 0, 0]);
-        let alphabets = omniglot::alphabets(dir.path()).unwrap();
-        let parts = [("Greek", omniglot::Part::Background), ("Angelic", omniglot::Part::Evaluation)];
-        assert_eq!(alphabets, parts.map(|(name, part)| (name.to_owned(), part)));
-    }
-}
-
-#[test]
-fn bad_omniglot_files() {
+fn bad_omniglot_folders() {
     let empty = TempDir::new().unwrap();
     assert_says(&message(omniglot::read(empty.path(), &all())), &["no drawing", "; put the two zip files"]);
-    let whole = zip_of(&DRAWINGS);
-    let cut = tree(&[("images_background.zip", &whole[..whole.len() / 2])]);
-    assert_says(
-        &message(omniglot::read(cut.path(), &all())),
-        &["images_background.zip: not an intact zip", "again"],
-    );
     let text = tree(&[("images_background/Greek/character01/0393_01.png", b"words")]);
     assert_says(
         &message(omniglot::read(text.path(), &all())),

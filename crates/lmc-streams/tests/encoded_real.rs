@@ -1,29 +1,23 @@
-//! The real data sets in parquet, where they are at hand: `$LMC_DATA`, or `../shared/data`.
+//! The real data sets in parquet, in the folder that `$LMC_DATA` names.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lmc_streams::formats::parquet;
+use lmc_streams::formats::{parquet, parquet_files};
 use lmc_streams::{Prepare, ReadOptions, Split};
 
-/// The folder of a set, or a note that the test is skipped.
-fn folder(set: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LMC_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let folder = root.join(set);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let _ = writeln!(std::io::stderr(), "skipped: no data set {set} in {}", root.display());
-    None
+/// The folder of a set, which must be there.
+fn folder(set: &str) -> PathBuf {
+    let root = std::env::var_os("LMC_DATA").expect("LMC_DATA names the folder of the real data");
+    let folder = Path::new(&root).join(set);
+    assert!(folder.is_dir(), "there is no data set '{set}' in LMC_DATA");
+    folder
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "no real data: set LMC_DATA")]
 fn every_set_has_its_images_and_classes() {
     for (set, train, test) in [
         ("cifar10", 32_301, 10_000),
@@ -32,8 +26,8 @@ fn every_set_has_its_images_and_classes() {
         ("tiny-imagenet", 12_191, 5_000),
         ("omniglot", 32_460, 0),
     ] {
-        let Some(folder) = folder(set) else { continue };
-        let files = parquet::find_files(&folder).unwrap();
+        let folder = folder(set);
+        let files = parquet_files::find_files(&folder).unwrap();
         let rows = |wanted: Split| -> u64 {
             let files = files.iter().filter(|(split, _)| *split == wanted);
             files.map(|(_, path)| parquet::describe(path).unwrap().rows).sum()
@@ -52,9 +46,10 @@ fn every_set_has_its_images_and_classes() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "no real data: set LMC_DATA")]
 fn cifar10_pixels_are_pillows() {
-    let Some(folder) = folder("cifar10") else { return };
-    let files = parquet::find_files(&folder).unwrap();
+    let folder = folder("cifar10");
+    let files = parquet_files::find_files(&folder).unwrap();
     let keep = |split, _, rank| split == Split::Train && rank < 3;
     let options = ReadOptions::keeping(Prepare::AS_IS, &keep);
     let data = parquet::read("cifar10", &files, None, &options).unwrap();
@@ -71,9 +66,10 @@ fn cifar10_pixels_are_pillows() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "no real data: set LMC_DATA")]
 fn omniglot_pixels_are_pillows() {
-    let Some(folder) = folder("omniglot") else { return };
-    let files = parquet::find_files(&folder).unwrap();
+    let folder = folder("omniglot");
+    let files = parquet_files::find_files(&folder).unwrap();
     let keep = |_, label, _| label == 0;
     let data = parquet::read("omniglot", &files, None, &ReadOptions::keeping(Prepare::AS_IS, &keep)).unwrap();
     assert_eq!((data.train.len(), data.shape().channels, data.shape().width), (20, 1, 105));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lmc_streams::generated::{Family, dataset, standard_seed};
-use lmc_streams::{Channels, Dataset, Fit, ImageSet, Prepare, ReadOptions, Result, Split};
+use lmc_streams::{Channels, Dataset, Fit, ImageSet, LeftOut, Prepare, ReadOptions, Result, Split};
 
 #[test]
 fn a_small_network_learns_every_family_but_not_perfectly() {
@@ -48,6 +48,7 @@ fn the_family_of_an_image_is_easy_to_tell() {
         train: Arc::new(train),
         val: None,
         test: Arc::new(test),
+        left_out: LeftOut::default(),
     };
     let accuracy = learned(&families, 8);
     eprintln!("families: {:.1} %", 100.0 * accuracy);

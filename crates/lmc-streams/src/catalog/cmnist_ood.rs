@@ -19,7 +19,7 @@ pub fn pair(number: usize) -> [usize; 2] {
     [2 * number, 2 * number + 1]
 }
 
-/// Pair `i` in scheme `i`.
+/// The five training tasks: pair `i` of digits in scheme `i`.
 pub fn train() -> Vec<TaskRecipe> {
     (0..5).map(|number| task(number, SCHEMES[number], [4000, 200, 1000])).collect()
 }

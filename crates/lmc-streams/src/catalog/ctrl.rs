@@ -14,7 +14,7 @@ fn ten(source: usize, (train, val): (u32, u32)) -> TaskRecipe {
     TaskRecipe::ten(source, train, val)
 }
 
-/// Tasks on the data sets `1..sources`, small.
+/// Small tasks on the data sets `1..sources`.
 fn between(sources: usize) -> impl Iterator<Item = TaskRecipe> {
     (1..sources).map(|source| ten(source, SMALL))
 }

@@ -4,10 +4,10 @@ use super::recipe::{ClassRule, TaskRecipe};
 use crate::seed::Seed;
 use crate::transform::{Looks, Transform};
 
-/// Number of tasks.
+/// Number of tasks of S_long.
 pub const TASKS: usize = 100;
 
-/// Per task a random data set, five random classes and a random size; small tasks become more frequent.
+/// Draws, for every task, a data set, five of its classes and a size; small tasks become more frequent.
 pub fn s_long(sources: usize, seed: &Seed) -> Vec<TaskRecipe> {
     let mut random = seed.named("s_long").random();
     const LARGE: (u32, u32) = (1000, 500);

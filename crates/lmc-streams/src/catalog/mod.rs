@@ -14,7 +14,7 @@ mod sources;
 
 use std::path::Path;
 
-use crate::datasets::locate::DataDirs;
+use crate::datasets::dirs::DataDirs;
 use crate::error::{Error, Result};
 use crate::plan::{StreamPlan, Variant};
 use crate::seed::Seed;
@@ -24,21 +24,21 @@ use recipe::{Recipe, TaskRecipe};
 
 pub use recipe::class_label;
 
-/// The stream seed of the paper.
+/// The seed from which the authors generated the streams of the paper.
 pub const PAPER_SEED: u64 = 180;
 
-/// A stream of the paper.
+/// A stream of the paper, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct PaperStream {
-    /// How users call it.
+    /// The name by which users call the stream.
     pub name: &'static str,
-    /// Its name in the authors' files, which is understood too.
+    /// The stream's name in the authors' files, which is understood too.
     pub file_name: &'static str,
     /// Number of tasks, with the paper's data sets.
     pub tasks: usize,
-    /// What it tests.
+    /// What the stream tests, in a few words.
     pub about: &'static str,
-    /// Its data sets, by role.
+    /// The data sets that the stream draws from, by role.
     pub sources: &'static [&'static str],
 }
 
@@ -112,7 +112,7 @@ impl PaperStream {
         Recipe { name: self.name.to_owned(), seed, image_size: 32, tasks }
     }
 
-    /// The paper's own plan.
+    /// The paper's own plan, image for image.
     fn paper_plan(&self) -> Result<StreamPlan> {
         let mut plan = paper_file::plan(self.name, self.file_name)?;
         plan.tasks.truncate(self.tasks);
@@ -124,7 +124,7 @@ impl PaperStream {
     }
 }
 
-/// The same complaint with the stream file in front.
+/// Puts the stream file in front of an error that a setting or name in it caused.
 fn in_file(error: Error, path: &Path) -> Error {
     match error {
         Error::Setting { field, problem, cure } => Error::bad(path, format!("{field}: {problem}"), cure),
@@ -137,14 +137,14 @@ fn in_file(error: Error, path: &Path) -> Error {
     }
 }
 
-/// What a user asks for.
+/// Which stream a user wants, and in which edition.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRequest {
     /// A stream of the paper, or the path of a stream file.
     pub name: String,
     /// The seed; by default 180 (the paper's) or what the file says.
     pub seed: Option<u64>,
-    /// The variant.
+    /// Which edition of the stream: real or generated images, all or a tenth.
     pub variant: Variant,
     /// Data sets to use instead of the stream's own, by role: names or paths.
     pub sources: Vec<String>,
@@ -164,17 +164,17 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// A catalogue over these folders.
+    /// Makes a catalogue over these folders.
     pub fn new(dirs: DataDirs) -> Self {
         Self { dirs }
     }
 
-    /// The folders that are searched.
+    /// The folders in which known data sets are searched.
     pub fn dirs(&self) -> &DataDirs {
         &self.dirs
     }
 
-    /// Plans and loads.
+    /// Plans a stream and loads its images.
     pub fn stream(&self, request: &StreamRequest) -> Result<Stream> {
         self.load(&self.plan(request)?)
     }

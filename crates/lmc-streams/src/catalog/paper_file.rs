@@ -31,7 +31,7 @@ pub fn plan(name: &str, file_name: &str) -> Result<StreamPlan> {
             let row = format!("line {}", number + 1);
             Error::bad_at(Path::new(NAME), row, problem, "the program is damaged: install it again")
         };
-        let row = Row::parse(rest).ok_or_else(|| fail("the line cannot be read"))?;
+        let row = PaperRow::parse(rest).ok_or_else(|| fail("the line cannot be read"))?;
         row.add_to(&mut tasks, file_name).map_err(fail)?;
     }
     let mut plan = StreamPlan {
@@ -62,7 +62,7 @@ fn text() -> Result<String> {
 }
 
 /// One line without the name of its stream.
-struct Row<'a> {
+struct PaperRow<'a> {
     task: usize,
     label: usize,
     dataset: &'a str,
@@ -72,7 +72,7 @@ struct Row<'a> {
     draw: Draw,
 }
 
-impl<'a> Row<'a> {
+impl<'a> PaperRow<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let columns: Vec<&str> = line.split('\t').collect();
         let [task, label, dataset, class, transform, split, count, ranks] = columns.try_into().ok()?;

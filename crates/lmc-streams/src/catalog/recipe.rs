@@ -11,39 +11,39 @@ use crate::seed::{Random, Seed};
 use crate::split::{Pools, Survey};
 use crate::transform::{Looks, Transform};
 
-/// All images of a class: no limit.
+/// The number of images per class that means all of them.
 pub const ALL: u32 = u32::MAX;
 
-/// How to make a stream.
+/// How to draw a stream from any data sets.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Its name.
+    /// Name of the stream.
     pub name: String,
-    /// The seed of all draws.
+    /// Seed of all draws of classes and images.
     pub seed: u64,
-    /// Side length of users' own pictures.
+    /// Side in pixels to which users' own pictures are brought.
     pub image_size: usize,
-    /// The tasks.
+    /// The tasks in the order in which they are learned.
     pub tasks: Vec<TaskRecipe>,
 }
 
-/// How to make a task.
+/// How to draw one task of a stream.
 #[derive(Clone, Debug)]
 pub struct TaskRecipe {
-    /// Its name; by default made from data set and colours.
+    /// Name of the task; by default made from data set and colours.
     pub name: Option<String>,
-    /// Which of the stream's data sets.
+    /// Position of the task's data set among those of the stream.
     pub source: usize,
-    /// Which classes.
+    /// The rule that chooses the classes.
     pub classes: ClassRule,
     /// Images per class for training, validation and test.
     pub per_class: [u32; 3],
-    /// The colours.
+    /// The colour transforms of the images.
     pub looks: Looks,
 }
 
 impl TaskRecipe {
-    /// Ten classes of a data set in natural colours.
+    /// Makes a task of ten classes in their natural colours, with these numbers of images per class.
     pub fn ten(source: usize, train: u32, val: u32) -> Self {
         let looks = Looks::One(Transform::Identity);
         Self { name: None, source, classes: ClassRule::Drawn(10), per_class: [train, val, 1000], looks }
@@ -53,38 +53,38 @@ impl TaskRecipe {
 /// How a task's classes, and with them its labels, are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClassRule {
-    /// This many at random, in random order; the same for every task on the same data set.
+    /// Draws this many at random, in random order; the same for every task on the same data set.
     Drawn(usize),
-    /// As `Drawn`, then every label moves up by one: new label = (old label + 1) mod classes.
+    /// Draws as [`ClassRule::Drawn`] does, then moves every label up by one: new = (old + 1) mod classes.
     Rotated(usize),
-    /// At most this many at random, in random order, for this task alone.
+    /// Draws at most this many at random, in random order, for this task alone.
     DrawnForTask(usize),
-    /// The same, but there must be as many.
+    /// Draws as [`ClassRule::DrawnForTask`] does, but there must be as many.
     Exactly(usize),
-    /// These label numbers, in this order.
+    /// Takes the classes with these label numbers, in this order.
     Numbers(Vec<usize>),
-    /// These names, in this order.
+    /// Takes the classes with these names, in this order.
     Named(Vec<String>),
-    /// All, in the order of the data set.
+    /// Takes all classes, in the order of the data set.
     All,
 }
 
 /// A data set that a recipe draws from.
 #[derive(Clone, Debug)]
-pub struct Source {
-    /// The data set that the stream asks for.
+pub struct StreamSource {
+    /// Name of the data set that the stream is defined on.
     pub dataset: String,
-    /// The one that is read.
+    /// Name or path of the data set that is read.
     pub source: String,
-    /// How the second stands in for the first.
+    /// A sentence that says how `source` stands in for `dataset`.
     pub substitution: Option<String>,
-    /// What it holds.
+    /// The classes and ranks that the source holds.
     pub survey: Survey,
 }
 
 impl Recipe {
-    /// Draws the stream.
-    pub fn plan(&self, sources: &[Source], variant: Variant) -> Result<StreamPlan> {
+    /// Draws classes and images of every task.
+    pub fn plan(&self, sources: &[StreamSource], variant: Variant) -> Result<StreamPlan> {
         let seed = Seed::root(self.seed).named("stream");
         let pools: Vec<Pools> = sources.iter().map(|source| Pools::of(&source.survey)).collect();
         let mut tasks = Vec::with_capacity(self.tasks.len());
@@ -108,7 +108,7 @@ impl Recipe {
 
 impl ClassRule {
     /// The source's label numbers in the order of the task's labels.
-    fn choose(&self, source: &Source, stream_seed: &Seed, task_seed: &Seed) -> Result<Vec<usize>> {
+    fn choose(&self, source: &StreamSource, stream_seed: &Seed, task_seed: &Seed) -> Result<Vec<usize>> {
         let classes = &source.survey.classes;
         let shuffled = |count: usize, mut random: Random| -> Vec<usize> {
             let order = random.permutation(classes.len());
@@ -170,7 +170,7 @@ fn abridged(names: &[String]) -> String {
 
 impl TaskRecipe {
     /// A task that nothing can be learned from is refused here, not by a network much later.
-    fn check(&self, task: &TaskPlan, source: &Source) -> Result<()> {
+    fn check(&self, task: &TaskPlan, source: &StreamSource) -> Result<()> {
         let fail = |problem: String, cure: &str| {
             Err(Error::setting(format!("data set '{}'", source.dataset), problem, cure))
         };
@@ -189,7 +189,7 @@ impl TaskRecipe {
         Ok(())
     }
 
-    fn plan(&self, source: &Source, pools: &Pools, labels: &[usize], seed: &Seed) -> TaskPlan {
+    fn plan(&self, source: &StreamSource, pools: &Pools, labels: &[usize], seed: &Seed) -> TaskPlan {
         let class = |&label: &usize| {
             let draw = |split: Split| {
                 let seed = seed.named(&split.to_string()).numbered(label as u64);
@@ -216,14 +216,14 @@ impl TaskRecipe {
 mod tests {
     use super::*;
 
-    pub fn source(name: &str, classes: usize, train: u32, test: u32) -> Source {
+    pub fn source(name: &str, classes: usize, train: u32, test: u32) -> StreamSource {
         let ranks = |n: u32| vec![(0..n).collect::<Vec<u32>>(); classes];
         let survey = Survey {
             name: name.into(),
             classes: (0..classes).map(|class| format!("{class} - c{class}")).collect(),
             ranks: [ranks(train), ranks(0), ranks(test)],
         };
-        Source { dataset: name.into(), source: name.into(), substitution: None, survey }
+        StreamSource { dataset: name.into(), source: name.into(), substitution: None, survey }
     }
 
     fn recipe(seed: u64, tasks: Vec<TaskRecipe>) -> Recipe {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::recipe::{Source, class_label};
+use super::recipe::{StreamSource, class_label};
 use super::{Catalog, paper_file};
 use crate::dataset::{Dataset, Keep, ReadOptions, Split};
 use crate::datasets::known;
@@ -20,7 +20,7 @@ use crate::prepare::Prepare;
 use crate::split::Survey;
 use crate::stream::Stream;
 
-/// What the shared data offer in place of a set that could not be had (see the README of the data).
+/// The smaller set that may take the place of one that is not on this machine (docs/data.md, "Substitutions").
 fn stand_in(name: &str) -> Option<&'static str> {
     match name {
         "dtd" => Some("dtd10"),
@@ -46,39 +46,67 @@ impl Catalog {
         Stream::assemble(plan, &sets)
     }
 
-    /// Reads the images of a data set that `keep` names: a known or generated set, or a path.
+    /// Reads the images of a data set that `keep` names, prepared as the paper's streams need them. The source is a
+    /// known or generated set, or the path of a user's own pictures, which become RGB squares of `image_size`.
     pub fn read(&self, source: &str, image_size: usize, keep: &Keep<'_>) -> Result<Dataset> {
+        match self.find(source)? {
+            FoundSource::Generated(family) => {
+                draw_generated(family, &ReadOptions::keeping(Prepare::AS_IS, keep))
+            }
+            FoundSource::Known(located) => located.read(keep),
+            FoundSource::Path(path) => {
+                formats::read_any(path, &ReadOptions::keeping(Prepare::rgb_square(image_size), keep))
+            }
+        }
+    }
+
+    /// Reads a known or generated set, or a path, all by the caller's own preparation. Sets that are grey as a whole
+    /// may stay grey where RGB is wanted: a [`crate::TaskSet`] replicates them.
+    pub fn read_with(&self, source: &str, options: &ReadOptions<'_>) -> Result<Dataset> {
+        match self.find(source)? {
+            FoundSource::Generated(family) if family.is_grey() => {
+                let prepare = options.prepare.keeping_grey();
+                draw_generated(family, &ReadOptions { prepare, ..*options })
+            }
+            FoundSource::Generated(family) => draw_generated(family, options),
+            FoundSource::Known(located) => located.read_with(options),
+            FoundSource::Path(path) => formats::read_any(path, options),
+        }
+    }
+
+    /// What a source is. A known or generated name comes before a folder of that name: `./mnist` is the folder.
+    fn find<'a>(&self, source: &'a str) -> Result<FoundSource<'a>> {
         if let Some(family) = Family::from_name(source) {
-            return generated::dataset(
-                family,
-                &generated::standard_seed(),
-                &ReadOptions::keeping(Prepare::AS_IS, keep),
-            );
+            Ok(FoundSource::Generated(family))
+        } else if known::find(source).is_ok() {
+            self.locate(source).map(FoundSource::Known)
+        } else if Path::new(source).exists() {
+            Ok(FoundSource::Path(Path::new(source)))
+        } else {
+            Err(self.unknown(source))
         }
-        if known::find(source).is_ok() {
-            return self.locate(source)?.read(keep);
-        }
-        if Path::new(source).exists() {
-            let options = ReadOptions::keeping(Prepare::rgb_square(image_size), keep);
-            return formats::read_any(Path::new(source), &options);
-        }
-        Err(self.unknown(source))
     }
 
     /// Where a known data set lies; the error says how to get it.
     pub fn locate(&self, name: &str) -> Result<Located> {
-        self.dirs.locate(name).ok_or_else(|| self.not_here(name))
+        self.dirs.locate(name)?.ok_or_else(|| self.not_here(name))
     }
 
     /// What to read for a data set: itself, or what stands in for it on this machine, and a sentence that says
     /// so.
     pub fn resolve(&self, name: &str) -> Result<(String, Option<String>)> {
-        if known::find(name).is_err() || self.dirs.locate(name).is_some() {
+        if known::find(name).is_err() || self.dirs.locate(name)?.is_some() {
             return Ok((name.to_owned(), None));
         }
-        let other = stand_in(name).filter(|other| self.dirs.locate(other).is_some());
-        let other = other.ok_or_else(|| self.not_here(name))?;
-        Ok((other.to_owned(), Some(format!("{other} stands in for {name}"))))
+        let other = self.locate_stand_in(name)?.name;
+        let text = format!("{other} stands in for {name}");
+        Ok((other, Some(text)))
+    }
+
+    /// Where the stand-in for a known data set lies; the error says how to get the set itself.
+    fn locate_stand_in(&self, name: &str) -> Result<Located> {
+        let located = stand_in(name).map(|other| self.dirs.locate(other)).transpose()?;
+        located.flatten().ok_or_else(|| self.not_here(name))
     }
 
     /// What a data set holds, without decoding any image.
@@ -103,7 +131,7 @@ impl Catalog {
     }
 
     /// A data set for a recipe, with its stand-in where it is missing or where generated sets are asked for.
-    pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<Source> {
+    pub(super) fn source(&self, name: &str, generated: bool, image_size: usize) -> Result<StreamSource> {
         let (dataset, source, substitution) = match generated_stand_in(name).filter(|_| generated) {
             Some(family) => {
                 let text = format!("{} stands in for {name}", family.name());
@@ -120,17 +148,16 @@ impl Catalog {
         // A user's own data go by their name, not by the path of today.
         let own = known::find(&dataset).is_err() && Family::from_name(&dataset).is_none();
         let dataset = if own { survey.name.clone() } else { dataset };
-        Ok(Source { dataset, source, substitution, survey })
+        Ok(StreamSource { dataset, source, substitution, survey })
     }
 
     /// The paper's plan with the substitutions that this machine needs.
     pub(super) fn substitute(&self, mut plan: StreamPlan) -> Result<StreamPlan> {
         for task in &mut plan.tasks {
-            if self.dirs.locate(&task.source).is_some() {
+            if self.dirs.locate(&task.source)?.is_some() {
                 continue;
             }
-            let other = stand_in(&task.source).and_then(|other| self.dirs.locate(other));
-            let other = other.ok_or_else(|| self.not_here(&task.source))?;
+            let other = self.locate_stand_in(&task.source)?;
             let classes = other.classes().unwrap_or_default();
             let enough = |number: usize| {
                 classes.get(number).cloned().ok_or_else(|| {
@@ -164,12 +191,15 @@ impl Catalog {
     /// Reads the images that some tasks draw, and checks that the source is the one they were drawn from.
     fn read_drawn(&self, source: &str, tasks: &[&TaskPlan], plan: &StreamPlan) -> Result<Dataset> {
         let image_size = plan.image_size;
-        let cheap = || self.dirs.locate(source).and_then(|located| located.classes());
-        let classes = match plan.class_names.get(source).cloned().or_else(cheap) {
+        let mut classes = plan.class_names.get(source).cloned();
+        if classes.is_none() && known::find(source).is_ok() {
+            classes = self.dirs.locate(source)?.and_then(|located| located.classes());
+        }
+        let classes = match classes {
             Some(classes) => classes,
             None => self.survey(source, image_size)?.classes,
         };
-        let wanted = Wanted::by(tasks, &classes, source)?;
+        let wanted = WantedRanks::by(tasks, &classes, source)?;
         let highest: Vec<AtomicU32> = (0..3 * classes.len()).map(|_| AtomicU32::new(0)).collect();
         let keep = |split: Split, label: u32, rank: u32| {
             if let Some(highest) = highest.get(split as usize * classes.len() + label as usize) {
@@ -193,16 +223,36 @@ impl Catalog {
         Error::NotHere { name: name.to_owned(), looked_in: self.dirs.describe(), cure }
     }
 
+    /// The error for a source that is neither a known name nor a path that exists.
     fn unknown(&self, name: &str) -> Error {
+        if looks_like_a_path(name) {
+            return formats::no_such_path(Path::new(name));
+        }
         let families = Family::ALL.iter().map(|family| family.name());
         let names = known::all().iter().map(|known| known.name).chain(families);
         Error::unknown(
-            "data set",
+            "data set, folder or file",
             name,
             names,
-            "'lmc data list' shows all; a path to your own data works too",
+            "'lmc data list' shows the data sets; your own data are given by their path",
         )
     }
+}
+
+/// What a name or path of a user stands for.
+enum FoundSource<'a> {
+    Generated(Family),
+    Known(Located),
+    Path(&'a Path),
+}
+
+fn draw_generated(family: Family, options: &ReadOptions<'_>) -> Result<Dataset> {
+    generated::dataset(family, &generated::standard_seed(), options)
+}
+
+/// Whether a name can only be meant as a path: no data set has a separator, a dot or a leading `~` in its name.
+fn looks_like_a_path(name: &str) -> bool {
+    name.contains(std::path::is_separator) || name.contains('.') || name.starts_with('~')
 }
 
 /// A sentence about a known set of which only a part is here: other machines may draw other images.
@@ -244,21 +294,22 @@ fn check_counts(dataset: &Dataset, highest: &[AtomicU32]) -> Result<()> {
 }
 
 /// Which images some tasks draw from a source.
-struct Wanted {
+struct WantedRanks {
     classes: usize,
-    drawn: Vec<Drawn>, // [split * classes + label]
+    drawn: Vec<DrawnRanks>, // [split * classes + label]
 }
 
+/// Which images of one class and split are drawn.
 #[derive(Clone, Default)]
-struct Drawn {
+struct DrawnRanks {
     all: bool,
     ranks: HashSet<u32>,
 }
 
-impl Wanted {
+impl WantedRanks {
     fn by(tasks: &[&TaskPlan], names: &[String], source: &str) -> Result<Self> {
         let classes = names.len();
-        let mut drawn = vec![Drawn::default(); 3 * classes];
+        let mut drawn = vec![DrawnRanks::default(); 3 * classes];
         for task in tasks {
             for class in &task.classes {
                 let label = class_label(names, &class.name, source)?;
@@ -276,7 +327,7 @@ impl Wanted {
     }
 }
 
-impl Drawn {
+impl DrawnRanks {
     fn add(&mut self, draw: &Draw) {
         match draw {
             Draw::All(_) => self.all = true,

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use ureq::Agent;
 
-use super::get::{GetConfig, Progress, Wanted, disk_error};
+use super::get::{GetConfig, Progress, WantedFile, disk_error};
 use super::transfer::{Failure, length, transfer};
 use super::verify::sha256_of;
 use crate::error::Error;
 
-/// Each address with its failure.
+/// The addresses that were tried, each with its failure.
 pub(super) type Failures<'a> = Vec<(&'a str, Failure)>;
 
 /// Tries one address after the other. When all failed: each address with its failure.
 pub(super) fn fetch<'a>(
     agent: &Agent,
-    file: &'a Wanted,
+    file: &'a WantedFile,
     target: &Path,
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -39,11 +39,11 @@ pub(super) fn fetch<'a>(
     Ok(Err(failures))
 }
 
-/// Asks one address until the file is complete and right, or it is clear that it will not be.
+/// Requests the file from one address until it is complete and right, or it is clear that it will not be.
 fn fetch_from(
     agent: &Agent,
     address: &str,
-    file: &Wanted,
+    file: &WantedFile,
     part: &Path,
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),

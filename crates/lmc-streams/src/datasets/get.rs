@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::fetch::fetch;
-use super::known::{Known, SourceFile, Unpack};
+use super::known::{KnownDataset, SourceFile, Unpack};
 use super::transfer::{Failure, agent};
 use super::unpack::unpack_tar_gz;
 use super::verify::{Condition, inspect, verify, verify_listed};
@@ -20,88 +20,88 @@ use crate::error::{Error, Result};
 pub enum Progress<'a> {
     /// The file is here and right; nothing to do.
     AlreadyThere {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
     },
     /// A file of this name is here but is another one; it will be replaced once the right one is complete.
     Replacing {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
     },
     /// The download of a file begins, or goes on.
     Started {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
-        /// Its whole size.
+        /// Size of the whole file in bytes.
         bytes: u64,
-        /// What an earlier try has brought already.
+        /// Bytes that an earlier try has brought already.
         bytes_so_far: u64,
     },
     /// More of the file being downloaded has arrived.
     Received {
-        /// How much of it is here now.
+        /// Bytes of the file that are here now.
         bytes_so_far: u64,
     },
-    /// The connection broke; the same address is asked again after a pause.
+    /// The connection broke; the same address is tried again after a pause.
     Retrying {
-        /// The address.
+        /// The address that is tried again.
         address: &'a str,
-        /// What happened.
+        /// Why the connection broke.
         reason: &'a str,
     },
     /// An address failed for good; this is the next one.
     TryingMirror {
-        /// The next address.
+        /// The address that is tried now.
         address: &'a str,
-        /// Why the one before it failed.
+        /// Why the address before it failed.
         reason: &'a str,
     },
     /// The file is complete and its checksum is being computed.
     Verifying {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
     },
-    /// The archive is being unpacked.
+    /// The downloaded archive is being unpacked.
     Unpacking {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
     },
-    /// The file is ready.
+    /// The file is downloaded, verified and, if it is an archive, unpacked.
     Done {
-        /// Its name.
+        /// Name of the file.
         file: &'a str,
     },
 }
 
-/// What [`get`] did.
+/// What [`get`] did to the folder of a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Got {
     /// The folder of the data set.
     pub folder: PathBuf,
-    /// The files that were downloaded.
+    /// Names of the files that were downloaded.
     pub downloaded: Vec<String>,
-    /// The files that were here before.
+    /// Names of the files that were here and right before.
     pub already_there: Vec<String>,
     /// The folders that were unpacked.
     pub unpacked: Vec<PathBuf>,
 }
 
-/// A file to get; [`SourceFile`] with text of its own.
+/// A file to download: a [`SourceFile`] that owns its texts.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Its name in the folder.
+pub struct WantedFile {
+    /// Name of the file in the folder of the data set.
     pub name: String,
-    /// Where it can be had, best address first.
+    /// Addresses of the file, the best first.
     pub addresses: Vec<String>,
-    /// SHA-256 in lower-case hexadecimal.
+    /// SHA-256 of the file in lower-case hexadecimal.
     pub sha256: String,
-    /// Its exact size.
+    /// Exact size of the file in bytes.
     pub bytes: u64,
-    /// What to do with it once it is here.
+    /// What to do with the file once it is downloaded.
     pub unpack: Unpack,
 }
 
-impl From<&SourceFile> for Wanted {
+impl From<&SourceFile> for WantedFile {
     fn from(file: &SourceFile) -> Self {
         Self {
             name: file.name.to_owned(),
@@ -124,7 +124,7 @@ pub struct GetConfig {
     pub connect_timeout: Duration,
     /// The longest wait for the next bytes: 30 seconds.
     pub stall_timeout: Duration,
-    /// Go through the proxy that the environment names (`HTTPS_PROXY` and so on), if it names one: yes.
+    /// Whether to go through the proxy that the environment names (`HTTPS_PROXY` and so on): yes.
     pub proxy: bool,
 }
 
@@ -141,7 +141,7 @@ impl Default for GetConfig {
 }
 
 /// Gets a known data set into its folder in `data_dir`. What is here and right stays as it is.
-pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Got> {
+pub fn get(set: &KnownDataset, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Got> {
     let folder = data_dir.join(set.name);
     if set.files.is_empty() {
         let looks = verify_listed(data_dir, set.name)?;
@@ -158,7 +158,7 @@ pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>))
             progress(Progress::AlreadyThere { file: file.name });
             right.push(file.name.to_owned());
         } else {
-            files.push(Wanted::from(file));
+            files.push(WantedFile::from(file));
         }
     }
     let mut got = get_files(set.name, &files, &folder, &GetConfig::default(), progress)?;
@@ -169,7 +169,7 @@ pub fn get(set: &Known, data_dir: &Path, progress: &mut dyn FnMut(Progress<'_>))
 /// Gets `files` of the data set `name` into `folder`. What is here and right stays as it is.
 pub fn get_files(
     name: &str,
-    files: &[Wanted],
+    files: &[WantedFile],
     folder: &Path,
     config: &GetConfig,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -193,7 +193,7 @@ pub fn get_files(
     if missing.is_empty() {
         return Ok(got);
     }
-    let _lock = Lock::take(name, folder)?;
+    let _lock = DownloadLock::take(name, folder)?;
     let agent = agent(config);
     for (index, file) in missing.iter().enumerate() {
         let target = folder.join(&file.name);
@@ -238,7 +238,7 @@ pub(super) fn disk_error(action: &'static str, path: &Path) -> impl FnOnce(io::E
 }
 
 /// The file is here and right, or what was unpacked from it is here.
-fn is_ready(file: &Wanted, folder: &Path) -> Result<bool> {
+fn is_ready(file: &WantedFile, folder: &Path) -> Result<bool> {
     match file.unpack {
         // The folder was renamed into place whole, so it is complete even without its archive.
         Unpack::TarGz { folder: top, .. } => Ok(folder.join(top).is_dir()),
@@ -249,9 +249,9 @@ fn is_ready(file: &Wanted, folder: &Path) -> Result<bool> {
 /// One line: what failed, and how to do it by hand.
 fn give_up(
     name: &str,
-    file: &Wanted,
+    file: &WantedFile,
     failures: &[(&str, Failure)],
-    left: &[&Wanted],
+    left: &[&WantedFile],
     folder: &Path,
 ) -> Error {
     let offline = failures.iter().all(|(_, failure)| matches!(failure, Failure::Unreachable(_)));
@@ -263,7 +263,7 @@ fn give_up(
         "no address has the right file"
     };
     // Offline, every address fails in the same way: one of them is enough to read.
-    let told: Vec<String> = failures
+    let reasons: Vec<String> = failures
         .iter()
         .take(if offline { 1 } else { failures.len() })
         .map(|(address, failure)| format!("{}: {}", host(address), failure.reason()))
@@ -274,13 +274,13 @@ fn give_up(
         "cannot download {} of '{name}': {what} ({}); run it again later, or fetch {} by hand into the folder {} \
          and run it again",
         file.name,
-        told.join(", "),
+        reasons.join(", "),
         addresses.join(" and "),
         folder.display()
     ))
 }
 
-/// The server's name in an address.
+/// The name of the server in an address.
 fn host(address: &str) -> &str {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
@@ -291,13 +291,13 @@ fn name_of(path: &Path) -> Option<String> {
 }
 
 /// Keeps a second `get` of the same set out; the system frees it even when we are killed.
-struct Lock {
+struct DownloadLock {
     path: PathBuf,
     folder: PathBuf,
     _file: File,
 }
 
-impl Lock {
+impl DownloadLock {
     fn take(name: &str, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).map_err(disk_error("create the folder", folder))?;
         let path = folder.join(".getting");
@@ -317,7 +317,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for DownloadLock {
     fn drop(&mut self) {
         // Also the folder, when nothing came: an empty one would look like a data set. If either stays,
         // nothing is lost.

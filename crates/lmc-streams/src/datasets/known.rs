@@ -1,26 +1,27 @@
-//! The data sets that we know by name, with their official files and counts (§3.1).
+//! The data sets that we know by name, with their official files and counts (specification §3.1).
 //!
 //! Sizes and checksums are those that TensorFlow Datasets and other public lists record for the official
-//! files. Class counts matter because a rank (`ctrl_streams_seed180.tsv`) means nothing without them (§3.5).
+//! files. Class counts matter because a rank (`ctrl_streams_seed180.tsv`) means nothing without them
+//! (specification §3.5).
 
 use crate::error::{Error, Result};
 
 /// A data set that we know by name.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownDataset {
     /// The name that users write; also the name of its folder in the data folder.
     pub name: &'static str,
-    /// The name that people say.
+    /// The name that people and papers write.
     pub title: &'static str,
-    /// Number of classes.
+    /// Number of classes of the whole set.
     pub classes: usize,
-    /// Training images; all images, when there is no official split.
+    /// Number of training images; of all images, when there is no official split.
     pub train: u32,
-    /// Validation images, where the makers set some apart.
+    /// Number of validation images that the makers set apart.
     pub val: u32,
-    /// Test images.
+    /// Number of test images.
     pub test: u32,
-    /// Images per class.
+    /// Numbers of images of the single classes.
     pub class_counts: ClassCounts,
     /// What the makers allow, as far as they say it.
     pub licence: &'static str,
@@ -33,55 +34,55 @@ pub struct Known {
 /// How many images each class has at the official source.
 #[derive(Clone, Copy, Debug)]
 pub enum ClassCounts {
-    /// The same number in every class.
+    /// Every class has the same number of images.
     Even {
-        /// Training images of a class.
+        /// Training images of every class.
         train: u32,
-        /// Test images of a class.
+        /// Test images of every class.
         test: u32,
     },
-    /// A number for each class, in label order.
+    /// Classes have numbers of their own, in label order.
     Uneven {
         /// Training images of each class.
         train: &'static [u32],
         /// Test images of each class.
         test: &'static [u32],
     },
-    /// There is no official number.
+    /// There is no official number of images per class.
     Unknown,
 }
 
 /// A file of a data set, as the makers publish it.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceFile {
-    /// Its name in the folder of the data set.
+    /// Name of the file in the folder of the data set.
     pub name: &'static str,
-    /// Where it can be had, best address first.
+    /// Addresses of the file, the best first.
     pub addresses: &'static [&'static str],
-    /// SHA-256 in lower-case hexadecimal.
+    /// SHA-256 of the file in lower-case hexadecimal.
     pub sha256: &'static str,
-    /// Its exact size.
+    /// Exact size of the file in bytes.
     pub bytes: u64,
-    /// What to do with it once it is here.
+    /// What to do with the file once it is downloaded.
     pub unpack: Unpack,
 }
 
 /// What happens to a file after its download.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unpack {
-    /// Nothing: our readers read it as it is.
+    /// The file stays as it is: our readers read it so.
     Keep,
-    /// It is a gzipped tar archive with everything in one folder, which is put beside it.
+    /// The file is a gzipped tar archive with everything in one folder, which is put beside it.
     TarGz {
-        /// The folder in the archive.
+        /// Name of the folder in the archive.
         folder: &'static str,
         /// The most bytes that it may unpack to.
         limit: u64,
     },
 }
 
-impl Known {
-    /// Bytes to download for the whole set.
+impl KnownDataset {
+    /// Number of bytes to download for the whole set.
     pub fn download_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -97,12 +98,12 @@ impl Known {
 }
 
 /// All data sets that we know by name.
-pub fn all() -> &'static [Known] {
+pub fn all() -> &'static [KnownDataset] {
     ALL
 }
 
-/// The data set of this name.
-pub fn find(name: &str) -> Result<&'static Known> {
+/// Finds the data set of this name; the error offers the nearest name.
+pub fn find(name: &str) -> Result<&'static KnownDataset> {
     ALL.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|set| set.name).collect();
         let cure = format!("known by name are {}", names.join(", "));
@@ -235,8 +236,8 @@ const OMNIGLOT_FILES: &[SourceFile] = &[
     omniglot!("images_evaluation.zip", 6_462_886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
 ];
 
-const ALL: &[Known] = &[
-    Known {
+const ALL: &[KnownDataset] = &[
+    KnownDataset {
         name: "mnist",
         title: "MNIST",
         classes: 10,
@@ -251,7 +252,7 @@ const ALL: &[Known] = &[
         about: "handwritten digits, grey, 28x28",
         files: MNIST_FILES,
     },
-    Known {
+    KnownDataset {
         name: "fashion-mnist",
         title: "Fashion-MNIST",
         classes: 10,
@@ -263,7 +264,7 @@ const ALL: &[Known] = &[
         about: "articles of clothing, grey, 28x28",
         files: FASHION_FILES,
     },
-    Known {
+    KnownDataset {
         name: "cifar10",
         title: "CIFAR-10",
         classes: 10,
@@ -275,7 +276,7 @@ const ALL: &[Known] = &[
         about: "photographs of animals and vehicles, colour, 32x32",
         files: CIFAR10_FILES,
     },
-    Known {
+    KnownDataset {
         name: "cifar100",
         title: "CIFAR-100",
         classes: 100,
@@ -287,7 +288,7 @@ const ALL: &[Known] = &[
         about: "photographs of a hundred kinds of things, colour, 32x32",
         files: CIFAR100_FILES,
     },
-    Known {
+    KnownDataset {
         name: "svhn",
         title: "SVHN (cropped digits)",
         classes: 10,
@@ -302,7 +303,7 @@ const ALL: &[Known] = &[
         about: "digits of house numbers, colour, 32x32",
         files: SVHN_FILES,
     },
-    Known {
+    KnownDataset {
         name: "dtd",
         title: "Describable Textures (DTD 1.0.1)",
         classes: 47,
@@ -314,7 +315,7 @@ const ALL: &[Known] = &[
         about: "photographs of textures, colour, of many sizes; train = its train1 and val1, test = its test1",
         files: DTD_FILES,
     },
-    Known {
+    KnownDataset {
         name: "omniglot",
         title: "Omniglot",
         classes: 1623,
@@ -326,7 +327,7 @@ const ALL: &[Known] = &[
         about: "characters of 50 alphabets drawn by 20 people, black and white, 105x105; no official split",
         files: OMNIGLOT_FILES,
     },
-    Known {
+    KnownDataset {
         name: "dtd10",
         title: "ten classes of DTD",
         classes: 10,
@@ -335,11 +336,11 @@ const ALL: &[Known] = &[
         test: 400,
         class_counts: ClassCounts::Even { train: 80, test: 40 },
         licence: "research use only",
-        about: "a stand-in for DTD at 32x32 that comes with the project's shared data and is published nowhere; \
-                point the data folder there, or get 'dtd'",
+        about: "a stand-in for DTD at 32x32 that is published nowhere; point --data-dir or \
+                $LMC_DATA to a folder that has it, or get 'dtd'",
         files: &[],
     },
-    Known {
+    KnownDataset {
         name: "tiny-imagenet",
         title: "a hundred classes of Tiny ImageNet",
         classes: 100,
@@ -348,11 +349,11 @@ const ALL: &[Known] = &[
         test: 5000,
         class_counts: ClassCounts::Unknown,
         licence: "non-commercial research use only (ImageNet)",
-        about: "a stand-in for CIFAR-100 at 32x32 that comes with the project's shared data and is published \
-                nowhere; point the data folder there, or get 'cifar100'",
+        about: "a stand-in for CIFAR-100 at 32x32 that is published nowhere; point --data-dir \
+                or $LMC_DATA to a folder that has it, or get 'cifar100'",
         files: &[],
     },
-    Known {
+    KnownDataset {
         name: "mini-imagenet",
         title: "miniImageNet",
         classes: 100,

@@ -1,10 +1,17 @@
 //! The data sets that we know by name: what they are, where they come from, where they lie.
+//!
+//! Getting them from the network needs the feature `download`.
 
+pub mod dirs;
+#[cfg(feature = "download")]
 mod fetch;
+#[cfg(feature = "download")]
 pub mod get;
 pub mod known;
 pub mod locate;
+#[cfg(feature = "download")]
 mod transfer;
+#[cfg(feature = "download")]
 mod unpack;
 pub mod verify;
 

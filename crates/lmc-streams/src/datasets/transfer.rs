@@ -12,20 +12,20 @@ use crate::error::Error;
 /// Why a request did not bring the file.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Nobody answers there.
+    /// No server can be reached at the address.
     Unreachable(String),
-    /// The answer is no, or another file: asking again does not help.
+    /// The server refuses or sends another file: trying again does not help.
     Refused(String),
-    /// The answer stopped, or the server is busy: asking again may help.
+    /// The transfer stopped, or the server is busy: trying again may help.
     Cut(String),
-    /// What we have is no beginning of the server's file.
+    /// What was downloaded before is no beginning of the server's file.
     StartAgain,
     /// Our own disk is the problem; no other address will help.
     Disk(Error),
 }
 
 impl Failure {
-    /// In words, on one line.
+    /// The failure in words, on one line.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Unreachable(reason) | Self::Refused(reason) | Self::Cut(reason) => {
@@ -53,8 +53,8 @@ pub(super) fn agent(config: &GetConfig) -> Agent {
         .new_agent()
 }
 
-/// Asks `address` for what `part` lacks of its `expected` bytes, and appends it.
-/// `received` hears the length of the part as it grows.
+/// Requests from `address` what `part` lacks of its `expected` bytes, and appends it.
+/// `received` is called with the length of the part as it grows.
 pub(super) fn transfer(
     agent: &Agent,
     address: &str,
@@ -92,7 +92,7 @@ pub(super) fn length(path: &Path) -> Result<u64, Error> {
     }
 }
 
-/// The position in the file at which the server's answer begins.
+/// The position in the file at which the server's response begins.
 fn starts_at(response: &Response<Body>, have: u64, expected: u64) -> Result<u64, Failure> {
     let status = response.status().as_u16();
     let from = match status {

@@ -98,7 +98,7 @@ fn safe_path(entry: &Entry<'_, impl Read>, archive: &Path) -> Result<Option<Path
     Ok(Some(plain).filter(|path| !path.as_os_str().is_empty()))
 }
 
-/// Like `io::copy`, but it tells a broken archive from a full disk.
+/// Copies as `io::copy` does, but distinguishes a broken archive from a full disk.
 fn copy(
     from: &mut impl Read,
     to: &mut impl io::Write,

@@ -10,54 +10,54 @@ use std::path::{Component, Path, PathBuf};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::known::{Known, Unpack};
+use super::known::{KnownDataset, Unpack};
 use crate::error::{Error, Result};
 
-/// What a look at one file gave.
+/// The condition of one file of a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Where it is, or should be.
+    /// Path at which the file is, or should be.
     pub path: PathBuf,
-    /// The size that it should have.
+    /// The size in bytes that the file should have.
     pub bytes: u64,
-    /// The SHA-256 that it should have.
+    /// The SHA-256 that the file should have, in lower-case hexadecimal.
     pub sha256: String,
-    /// How it is.
+    /// The condition that the file is in.
     pub condition: Condition,
 }
 
-/// How a file is.
+/// The condition of a file, compared with what a list says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Size and checksum are those of the list.
+    /// The file is there with the listed size and checksum.
     Right,
-    /// Not the official bytes, but exactly what the `README.md` of the data folder lists.
+    /// The bytes are not the official ones, but exactly those that the `README.md` of the data folder lists.
     RightAsListed,
-    /// Not here.
+    /// There is no such file.
     Absent,
     /// The archive is not here, but the folder that was unpacked from it is.
     Unpacked,
-    /// Another size, so certainly other content.
+    /// The file has another size, so certainly other content.
     WrongSize {
-        /// The size found.
+        /// The size that the file has, in bytes.
         found: u64,
     },
-    /// The right size, but other content.
+    /// The file has the right size, but other content.
     WrongChecksum {
-        /// The SHA-256 found.
+        /// The SHA-256 that the file has.
         found: String,
     },
 }
 
 impl Verified {
-    /// The file can be trusted.
+    /// Whether the file can be trusted.
     pub fn is_right(&self) -> bool {
         matches!(self.condition, Condition::Right | Condition::RightAsListed)
     }
 }
 
 /// Looks at the official files of `set` in its folder `dir`; one entry for each, in the order of the table.
-pub fn verify(set: &Known, dir: &Path) -> Result<Vec<Verified>> {
+pub fn verify(set: &KnownDataset, dir: &Path) -> Result<Vec<Verified>> {
     let listed = dir.parent().map_or_else(|| Ok(Vec::new()), |root| list(root, set.name))?;
     set.files
         .par_iter()
@@ -69,7 +69,7 @@ pub fn verify(set: &Known, dir: &Path) -> Result<Vec<Verified>> {
             {
                 condition = Condition::Unpacked;
             }
-            // The shared MNIST is the official data packed again: right, under another checksum.
+            // The official data may have been packed again: right, under another checksum that the list vouches for.
             let differs = matches!(condition, Condition::WrongSize { .. } | Condition::WrongChecksum { .. });
             if differs
                 && let Some(entry) = listed.iter().find(|entry| entry.path == path)
@@ -129,15 +129,15 @@ pub fn sha256_of(path: &Path) -> Result<String> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A line of the table in `README.md`.
-struct Listed {
+/// A file that the table in `README.md` lists.
+struct ListedFile {
     path: PathBuf,
     bytes: u64,
     sha256: String,
 }
 
 /// The lines of the table about one set.
-fn list(root: &Path, set_name: &str) -> Result<Vec<Listed>> {
+fn list(root: &Path, set_name: &str) -> Result<Vec<ListedFile>> {
     const LONGEST: u64 = 1 << 20; // a README, not whatever else has that name
     let readme = root.join("README.md");
     let Ok(file) = File::open(&readme) else { return Ok(Vec::new()) };
@@ -159,15 +159,13 @@ fn list(root: &Path, set_name: &str) -> Result<Vec<Listed>> {
             let problem = format!("'{name}' has no plain path, size and SHA-256");
             return Err(Error::bad_at(&readme, format!("line {}", number + 1), problem, cure));
         };
-        entries.push(Listed { path: root.join(name), bytes, sha256: sha256.to_lowercase() });
+        entries.push(ListedFile { path: root.join(name), bytes, sha256: sha256.to_lowercase() });
     }
     Ok(entries)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::super::known::SourceFile;
     use super::*;
     use std::fs;
@@ -178,12 +176,12 @@ mod tests {
     const FILES: &[SourceFile] =
         &[SourceFile { name: "a.bin", addresses: &[], sha256: ABC, bytes: 3, unpack: Unpack::Keep }];
 
-    fn set() -> Known {
-        Known { name: "tiny", files: FILES, ..*super::super::known::find("mnist").unwrap() }
+    fn set() -> KnownDataset {
+        KnownDataset { name: "tiny", files: FILES, ..*super::super::known::find("mnist").unwrap() }
     }
 
     #[test]
-    fn every_condition_of_an_official_file_is_told() {
+    fn every_condition_of_an_official_file_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("tiny");
         let look = || verify(&set(), &dir).unwrap().remove(0).condition;
@@ -194,7 +192,7 @@ mod tests {
         fs::write(dir.join("a.bin"), "abcd").unwrap();
         assert_eq!(look(), Condition::WrongSize { found: 4 });
         fs::write(dir.join("a.bin"), "abd").unwrap();
-        let Condition::WrongChecksum { found } = look() else { panic!("not told") };
+        let Condition::WrongChecksum { found } = look() else { panic!("not reported") };
         assert_eq!(found, sha256_of(&dir.join("a.bin")).unwrap());
         // The same bytes are right once the README of the data folder vouches for them.
         fs::write(root.path().join("README.md"), format!("| tiny/a.bin | 3 | `{found}` |\n")).unwrap();
@@ -226,14 +224,10 @@ mod tests {
     }
 
     #[test]
-    fn the_shared_data_is_as_listed() {
-        let shared = std::env::var("LMC_DATA")
-            .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned());
-        let root = Path::new(&shared);
-        if !root.join("README.md").exists() {
-            let _ = writeln!(std::io::stderr(), "skipped: no shared data in {shared}");
-            return;
-        }
+    #[cfg_attr(not(real_data), ignore = "no real data: set LMC_DATA")]
+    fn the_real_data_are_as_listed() {
+        let root = std::env::var_os("LMC_DATA").expect("LMC_DATA names the folder of the real data");
+        let root = Path::new(&root);
         let looks = verify_listed(root, "mnist").unwrap();
         assert_eq!(looks.len(), 5);
         assert!(looks.iter().all(Verified::is_right), "{looks:?}");

@@ -1,4 +1,5 @@
-//! CIFAR-10 and CIFAR-100, the *binary version*: unpacked, or the archive as it is downloaded (§3.1).
+//! CIFAR-10 and CIFAR-100, the *binary version*: unpacked, or (feature `archives`) the archive as it is downloaded
+//! (specification §3.1).
 //!
 //! A file is a row of records without header: the label (CIFAR-100: the coarse label, then the fine one,
 //! which is ours) and 3,072 bytes, planar. CIFAR-10's training split is five files, whose order decides
@@ -7,18 +8,21 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+#[cfg(feature = "archives")]
+use std::io::Seek;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 
-use super::raw::{Collector, Layout, unpack, unreadable};
+use super::raw::{Collector, PixelLayout, unreadable};
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
+use crate::read_report::LeftOut;
 
-/// Which of the two.
+/// Which of the two CIFAR sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// CIFAR-10.
+    /// CIFAR-10, with its ten classes.
     Ten,
     /// CIFAR-100, with its fine labels.
     Hundred,
@@ -27,22 +31,33 @@ pub enum Kind {
 /// Reads a folder (the one with the `.bin` files or the one around it) or a `.tar.gz`.
 pub fn read(path: &Path, kind: Kind, options: &ReadOptions<'_>) -> Result<Dataset> {
     if !path.is_dir() {
-        let file = File::open(path).map_err(Error::io("read", path))?;
-        return read_from(BufReader::new(file), path, kind, options);
+        return read_archive(path, kind, options);
     }
     let inner = path.join(kind.folder());
     let folder = if inner.is_dir() { inner } else { path.to_owned() };
-    read_source(Source::<File>::Folder, &folder, kind, options)
+    read_source(&mut |visit| visit_folder(&folder, kind, visit), &folder, kind, options)
+}
+
+#[cfg(feature = "archives")]
+fn read_archive(path: &Path, kind: Kind, options: &ReadOptions<'_>) -> Result<Dataset> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    read_from(BufReader::new(file), path, kind, options)
+}
+
+#[cfg(not(feature = "archives"))]
+fn read_archive(path: &Path, _kind: Kind, _options: &ReadOptions<'_>) -> Result<Dataset> {
+    Err(Error::feature_off(path, ".tar.gz files", "archives"))
 }
 
 /// Reads the bytes of an archive, packed with gzip or not; the path is for messages.
+#[cfg(feature = "archives")]
 pub fn read_from(
-    archive: impl Read + Seek,
+    mut archive: impl Read + Seek,
     path: &Path,
     kind: Kind,
     options: &ReadOptions<'_>,
 ) -> Result<Dataset> {
-    read_source(Source::Archive(archive), path, kind, options)
+    read_source(&mut |visit| visit_archive(&mut archive, path, kind, visit), path, kind, options)
 }
 
 impl Kind {
@@ -111,14 +126,14 @@ const PIXELS: usize = 3 * 32 * 32;
 const AGAIN: &str = "download the archive again";
 
 fn read_source(
-    mut source: Source<impl Read + Seek>,
+    visit_files: &mut VisitFiles<'_>,
     path: &Path,
     kind: Kind,
     options: &ReadOptions<'_>,
 ) -> Result<Dataset> {
     let mut labels: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     let mut classes = None;
-    source.visit(path, kind, &mut |file, place, reader| {
+    visit_files(&mut |file, place, reader| {
         let twice = if file == kind.names_file() {
             classes.replace(read_names(reader, place, kind)?).is_some()
         } else {
@@ -134,7 +149,7 @@ fn read_source(
         return Err(missing(file));
     }
     let classes = classes.ok_or_else(|| missing(kind.names_file()))?;
-    let layout = Layout::planar(32, 32, 3).ok_or_else(|| missing(kind.test_file()))?;
+    let layout = PixelLayout::planar(32, 32, 3).ok_or_else(|| missing(kind.test_file()))?;
     let collect = |split, files: &[&str]| {
         let labels =
             files.iter().filter_map(|&file| labels.get(file)).flatten().map(|&label| u32::from(label));
@@ -146,7 +161,7 @@ fn read_source(
     let (mut next, mut row, mut tested) = (0, 0, false);
     while next < kind.train_files().len() || !tested {
         let before = (next, tested);
-        source.visit(path, kind, &mut |file, place, reader| {
+        visit_files(&mut |file, place, reader| {
             let count = labels.get(file).map_or(0, Vec::len);
             let failed = |record, error| unreadable(place, &format!("record {record}"), error, AGAIN);
             if file == kind.test_file() && !tested {
@@ -165,50 +180,49 @@ fn read_source(
         }
     }
     let (train, test) = (Arc::new(train.finish()?), Arc::new(test.finish()?));
-    Ok(Dataset { name: kind.name().to_owned(), classes, train, val: None, test })
-}
-
-enum Source<R> {
-    /// The folder is the path.
-    Folder,
-    Archive(R),
+    let left_out = LeftOut::default();
+    Ok(Dataset { name: kind.name().to_owned(), classes, train, val: None, test, left_out })
 }
 
 /// What is done with a file: its name, its path for messages, its content.
 type Visit<'a> = dyn FnMut(&'static str, &Path, &mut dyn Read) -> Result<()> + 'a;
 
-impl<R: Read + Seek> Source<R> {
-    /// Visits the files of this kind that are there, in whatever order they come.
-    fn visit(&mut self, path: &Path, kind: Kind, visit: &mut Visit<'_>) -> Result<()> {
-        match self {
-            Self::Folder => {
-                for file in kind.files() {
-                    let place = path.join(file);
-                    match File::open(&place) {
-                        Ok(content) => visit(file, &place, &mut BufReader::new(content))?,
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(error) => return Err(Error::io("read", &place)(error)),
-                    }
-                }
-                Ok(())
-            }
-            Self::Archive(archive) => {
-                let failed = |error| unreadable(path, "archive", error, AGAIN);
-                archive.seek(SeekFrom::Start(0)).map_err(failed)?;
-                let mut members = tar::Archive::new(unpack(archive).map_err(failed)?);
-                for member in members.entries().map_err(failed)? {
-                    let mut member = member.map_err(failed)?;
-                    let Some(file) = known(&member, kind) else { continue };
-                    let place: PathBuf = path.join(file);
-                    visit(file, &place, &mut member)?;
-                }
-                Ok(())
-            }
+/// Visits the files of a set that are there, in whatever order they come.
+type VisitFiles<'a> = dyn FnMut(&mut Visit<'_>) -> Result<()> + 'a;
+
+fn visit_folder(folder: &Path, kind: Kind, visit: &mut Visit<'_>) -> Result<()> {
+    for file in kind.files() {
+        let place = folder.join(file);
+        match File::open(&place) {
+            Ok(content) => visit(file, &place, &mut BufReader::new(content))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("read", &place)(error)),
         }
     }
+    Ok(())
 }
 
-fn known(member: &tar::Entry<'_, impl Read>, kind: Kind) -> Option<&'static str> {
+#[cfg(feature = "archives")]
+fn visit_archive(
+    archive: &mut (impl Read + Seek),
+    path: &Path,
+    kind: Kind,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let failed = |error| unreadable(path, "archive", error, AGAIN);
+    archive.seek(io::SeekFrom::Start(0)).map_err(failed)?;
+    let mut members = tar::Archive::new(super::raw::unpack(archive).map_err(failed)?);
+    for member in members.entries().map_err(failed)? {
+        let mut member = member.map_err(failed)?;
+        let Some(file) = file_of(&member, kind) else { continue };
+        visit(file, &path.join(file), &mut member)?;
+    }
+    Ok(())
+}
+
+/// The file of the set that a member of the archive is, if it is one.
+#[cfg(feature = "archives")]
+fn file_of(member: &tar::Entry<'_, impl Read>, kind: Kind) -> Option<&'static str> {
     let path = member.path().ok().filter(|_| member.header().entry_type().is_file())?;
     kind.files().find(|&file| path.file_name() == Some(file.as_ref()))
 }

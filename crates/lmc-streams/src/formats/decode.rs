@@ -1,52 +1,67 @@
-//! Encoded pictures (PNG, JPEG, WebP) become [`Picture`]s (specification §3.1: everything is 8 bit).
+//! Encoded pictures (PNG, JPEG, WebP, GIF, BMP, TIFF) become [`Picture`]s (specification §3.1: everything is
+//! 8 bit). [`Picture::open`] and [`Picture::decode`] are the way in.
 //!
 //! Grey stays grey (one channel), colour becomes RGB. 16 bits are scaled to 8. Transparency is laid over
-//! white, so that a transparent drawing looks as it does on paper. A photo's EXIF orientation is ignored, as
-//! Pillow and torchvision do.
+//! white, so that a transparent drawing looks as it does on paper. Of an animation the first frame is read. A
+//! user's photo is turned upright by its EXIF orientation; the paper's data sets are read as they are stored,
+//! as Pillow and torchvision did.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use image::codecs::bmp::BmpDecoder;
+use image::codecs::gif::GifDecoder;
 use image::codecs::jpeg::JpegDecoder;
 use image::codecs::png::PngDecoder;
+use image::codecs::tiff::TiffDecoder;
 use image::codecs::webp::WebPDecoder;
+use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageError, Limits};
 
+use super::orientation::upright;
 use crate::error::Error;
 use crate::picture::Picture;
 
-/// Longest side of a picture that is decoded.
+/// Extensions of the files that are taken for pictures, in lower case.
+pub const EXTENSIONS: [&str; 8] = ["png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff"];
+
+/// The formats, for messages.
+const FORMATS: &str = "PNG, JPEG, WebP, GIF, BMP or TIFF";
+
+/// Longest side, in pixels, of a picture that is decoded.
 pub const LARGEST_SIDE: u32 = 16_384;
 
 /// Most bytes that a decoded picture may take.
 pub const LARGEST_PICTURE: u64 = 256 << 20;
 
 /// Why a picture could not be decoded, and what to do; the caller knows the place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {cure}")]
 pub struct DecodeProblem {
-    /// What is wrong.
+    /// What is wrong with the bytes.
     pub problem: String,
-    /// What the user can do.
+    /// What the user can do about it.
     pub cure: &'static str,
 }
 
 impl DecodeProblem {
-    /// The problem of a file that is one picture.
+    /// The error of a file that is one picture.
     pub fn in_file(self, path: &Path) -> Error {
         Error::bad(path, self.problem, self.cure)
     }
 
-    /// The problem of a row of a file.
+    /// The error of a row of a file with many pictures.
     pub fn at_row(self, path: &Path, row: impl Into<String>) -> Error {
         Error::bad_at(path, row, self.problem, self.cure)
     }
 }
 
-/// Decodes a picture.
-pub fn decode(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
+/// Decodes a picture; `turn` makes it upright as its EXIF orientation says.
+pub(crate) fn decode(bytes: &[u8], turn: bool) -> Result<Picture, DecodeProblem> {
     let damaged = || problem("the picture is damaged: the decoder gave up", REPLACE);
-    catch_panic(|| decode_known(bytes)).unwrap_or_else(|| Err(damaged()))
+    let (picture, orientation) = catch_panic(|| decode_known(bytes)).unwrap_or_else(|| Err(damaged()))?;
+    Ok(if turn { upright(picture, orientation) } else { picture })
 }
 
 /// Runs code of other people on bytes of other people.
@@ -63,25 +78,38 @@ fn problem(problem: impl Into<String>, cure: &'static str) -> DecodeProblem {
     DecodeProblem { problem: problem.into(), cure }
 }
 
-fn decode_known(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
-    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let mut limits = Limits::no_limits();
-        limits.max_image_width = Some(LARGEST_SIDE);
-        limits.max_image_height = Some(LARGEST_SIDE);
-        limits.max_alloc = Some(LARGEST_PICTURE);
-        read(PngDecoder::with_limits(Cursor::new(bytes), limits), "PNG")
-    } else if bytes.starts_with(b"\xff\xd8\xff") {
+fn decode_known(bytes: &[u8]) -> Result<(Picture, Orientation), DecodeProblem> {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    let source = Cursor::new(bytes);
+    if starts(b"\x89PNG\r\n\x1a\n") {
+        read(PngDecoder::with_limits(source, limits()), "PNG")
+    } else if starts(b"\xff\xd8\xff") {
         if is_cut_short(bytes) {
             return Err(problem("the JPEG picture is cut short", REPLACE));
         }
-        read(JpegDecoder::new(Cursor::new(bytes)), "JPEG")
-    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        read(WebPDecoder::new(Cursor::new(bytes)), "WebP")
+        read(JpegDecoder::new(source), "JPEG")
+    } else if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        read(WebPDecoder::new(source), "WebP")
+    } else if starts(b"GIF87a") || starts(b"GIF89a") {
+        read(GifDecoder::new(source), "GIF")
+    } else if starts(b"BM") {
+        read(BmpDecoder::new(source), "BMP")
+    } else if [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"].into_iter().any(|magic| starts(magic)) {
+        read(TiffDecoder::new(source), "TIFF")
     } else if bytes.is_empty() {
         Err(problem("the picture is empty", REPLACE))
     } else {
-        Err(problem("this is not a PNG, JPEG or WebP picture", "convert it to PNG, or remove it"))
+        Err(problem(format!("this is not a {FORMATS} picture"), "convert it to PNG, or remove it"))
     }
+}
+
+/// What a decoder may use: a small file may claim to be a giant.
+fn limits() -> Limits {
+    let mut limits = Limits::no_limits();
+    limits.max_image_width = Some(LARGEST_SIDE);
+    limits.max_image_height = Some(LARGEST_SIDE);
+    limits.max_alloc = Some(LARGEST_PICTURE);
+    limits
 }
 
 /// The JPEG decoder fills the missing part with grey and says nothing. Inside the data of a scan the byte FF
@@ -91,17 +119,27 @@ fn is_cut_short(jpeg: &[u8]) -> bool {
     last([0xff, 0xd9]) < last([0xff, 0xda])
 }
 
-fn read(decoder: Result<impl ImageDecoder, ImageError>, format: &str) -> Result<Picture, DecodeProblem> {
+fn read(
+    decoder: Result<impl ImageDecoder, ImageError>,
+    format: &str,
+) -> Result<(Picture, Orientation), DecodeProblem> {
     let explain = |error: ImageError| match error {
         ImageError::Limits(_) => too_large(),
+        ImageError::Unsupported(_) => {
+            let kind = format!("this kind of {format} picture is not read ({})", first_line(&error));
+            problem(kind, "convert it to an 8-bit PNG")
+        }
         other => problem(format!("the {format} picture is damaged ({})", first_line(&other)), REPLACE),
     };
-    let decoder = decoder.map_err(explain)?;
+    let mut decoder = decoder.map_err(explain)?;
     let (width, height) = decoder.dimensions();
     let total = decoder.total_bytes();
     if width > LARGEST_SIDE || height > LARGEST_SIDE || total > LARGEST_PICTURE {
         return Err(too_large());
     }
+    decoder.set_limits(limits()).map_err(explain)?;
+    // A note that cannot be read is no reason to refuse the pixels.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let colour = decoder.color_type();
     let mut pixels = vec![0; usize::try_from(total).map_err(|_| too_large())?];
     decoder.read_image(&mut pixels).map_err(explain)?;
@@ -115,7 +153,7 @@ fn read(decoder: Result<impl ImageDecoder, ImageError>, format: &str) -> Result<
         ColorType::Rgba8 | ColorType::Rgba16 => (3, over_white::<4>(&pixels)),
         other => return Err(problem(format!("pixels of kind {other:?}"), "convert it to an 8-bit PNG")),
     };
-    Ok(Picture { width: width as usize, height: height as usize, channels, pixels })
+    Ok((Picture { width: width as usize, height: height as usize, channels, pixels }, orientation))
 }
 
 fn too_large() -> DecodeProblem {
@@ -154,6 +192,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Decodes as stored.
+    fn decode(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
+        super::decode(bytes, false)
+    }
+
+    const EVERY: [ImageFormat; 6] = [
+        ImageFormat::Png,
+        ImageFormat::Jpeg,
+        ImageFormat::WebP,
+        ImageFormat::Gif,
+        ImageFormat::Bmp,
+        ImageFormat::Tiff,
+    ];
 
     fn png(pixels: &[u8], width: u32, height: u32, colour: ExtendedColorType) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -243,7 +295,7 @@ mod tests {
     fn what_is_not_a_picture_is_said() {
         let text = decode(b"hello, I am a text").unwrap_err();
         assert!(
-            text.problem.contains("not a PNG, JPEG or WebP") && text.cure.contains("convert"),
+            text.problem.contains("not a PNG, JPEG, WebP, GIF, BMP or TIFF") && text.cure.contains("convert"),
             "{text:?}"
         );
         assert!(decode(b"").unwrap_err().problem.contains("empty"));
@@ -251,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_is_said() {
-        for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
+        for format in EVERY {
             let whole = encode(format);
             assert_eq!(decode(&whole).unwrap().pixels.len(), 192);
             for keep in [whole.len() * 2 / 3, whole.len() - 40] {
@@ -268,11 +320,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
         fn mutated_bytes_never_panic(
-            format in 0..3_usize,
+            format in 0..6_usize,
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
             cut in any::<prop::sample::Index>(),
         ) {
-            let mut bytes = encode([ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP][format]);
+            let mut bytes = encode(EVERY[format]);
             for (at, value) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = value;
@@ -282,8 +334,10 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_never_panic(head in 0..4_usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let heads: [&[u8]; 4] = [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x40\0\0\0WEBPVP8L"];
+        fn random_bytes_never_panic(head in 0..7_usize, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let heads: [&[u8]; 7] = [
+                b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x40\0\0\0WEBPVP8L", b"GIF89a", b"BM", b"II*\0",
+            ];
             let _ = decode(&[heads[head], &bytes].concat());
         }
 

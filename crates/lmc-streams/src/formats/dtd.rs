@@ -6,10 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::folder::subfolders;
-use super::intake::{Entry, read_files};
+use super::intake::read_files;
+use super::listing::subfolders;
+use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
+use crate::read_report::SkippedFiles;
 
 const UNPACK: &str = "unpack dtd-r1.0.1.tar.gz and give the folder 'dtd' that is in it";
 
@@ -21,12 +23,12 @@ pub fn read(root: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
     if classes.is_empty() {
         return Err(Error::bad(&images, "there is no class folder in it", UNPACK));
     }
-    let mut entries = Vec::new();
+    let mut files = Vec::new();
     for (split, list) in [(Split::Train, "train1"), (Split::Train, "val1"), (Split::Test, "test1")] {
         let list = root.join("labels").join(list).with_extension("txt");
-        read_list(&list, &images, &classes, split, &mut entries)?;
+        read_list(&list, &images, &classes, split, &mut files)?;
     }
-    read_files("dtd".to_owned(), classes, &entries, options)
+    read_files("dtd".to_owned(), &root, classes, &files, SkippedFiles::default(), options)
 }
 
 fn find_root(root: &Path) -> Result<PathBuf> {
@@ -41,7 +43,7 @@ fn read_list(
     images: &Path,
     classes: &[String],
     split: Split,
-    entries: &mut Vec<Entry>,
+    files: &mut Vec<PictureFile>,
 ) -> Result<()> {
     let file = File::open(list).map_err(Error::io("read", list))?;
     let shared: Arc<Path> = Arc::from(list);
@@ -61,7 +63,7 @@ fn read_list(
             return Err(Error::bad_at(list, format!("line {line}"), problem, UNPACK));
         };
         let listed = Some((Arc::clone(&shared), line));
-        entries.push(Entry { split, label: label as u32, path: images.join(name), listed });
+        files.push(PictureFile { split, label: label as u32, path: images.join(name), listed });
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! IDX files: MNIST and Fashion-MNIST, packed with gzip or not (§3.1).
+//! IDX files: MNIST and Fashion-MNIST, packed with gzip or not (specification §3.1).
 //!
 //! An IDX file is a magic number (two zeros, the element type, the number of dimensions), the dimensions
 //! as big-endian 32-bit numbers, and the elements. Images are `08 03`, labels `08 01`.
@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use super::raw::{Collector, Layout, at_end, read_exactly, unpack, unreadable};
+use super::raw::{Collector, PixelLayout, at_end, read_exactly, unpack, unreadable};
 use crate::dataset::{ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
 
-/// Reads a pair of files.
+/// Reads the image file and the label file of one split.
 pub fn read(
     images: &Path,
     labels: &Path,
@@ -24,7 +24,7 @@ pub fn read(
     read_from((open(images)?, images), (open(labels)?, labels), split, classes, options)
 }
 
-/// Reads from bytes; the paths are for messages.
+/// Reads the image bytes and the label bytes of one split; the paths are for messages.
 pub fn read_from(
     images: (impl Read, &Path),
     labels: (impl Read, &Path),
@@ -44,7 +44,7 @@ pub fn read_from(
             "give the image and the label file of the same split",
         ));
     }
-    let layout = Layout::interleaved(height, width, 1).filter(|_| count > 0).ok_or_else(|| {
+    let layout = PixelLayout::interleaved(height, width, 1).filter(|_| count > 0).ok_or_else(|| {
         Error::bad(image_path, format!("holds {count} images of {height} x {width} pixels"), AGAIN)
     })?;
     let labels = read_labels(&mut labels, label_path, count, classes)?;

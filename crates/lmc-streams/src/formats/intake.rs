@@ -1,118 +1,78 @@
 //! Encoded pictures on their way into an image set: decoded and prepared in parallel, kept in order, with
 //! little more memory than the set itself.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::decode::{LARGEST_PICTURE, decode};
+use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::{ImageSet, ImageShape};
 use crate::picture::Picture;
 use crate::prepare::Prepare;
+use crate::read_report::{DamagedPicture, LeftOut, SkippedFiles, damaged_error};
 
-/// A picture file that some list or folder names.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub split: Split,
-    pub label: u32,
-    pub path: PathBuf,
-    /// The list and the line in it that names the file.
-    pub listed: Option<(Arc<Path>, u64)>,
-}
-
-/// Reads the files of all entries. Ranks are counted in the order of the entries.
+/// Reads picture files into a data set. Ranks are counted in the order of the files. `source` is the folder or
+/// list that they come from, for the message when several are damaged.
 pub(super) fn read_files(
     name: String,
+    source: &Path,
     classes: Vec<String>,
-    entries: &[Entry],
+    files: &[PictureFile],
+    skipped: SkippedFiles,
     options: &ReadOptions<'_>,
 ) -> Result<Dataset> {
-    let read_split = |split: Split| {
+    let mut damaged = Vec::new();
+    let mut read_split = |split: Split| -> Result<ImageSet> {
         let mut counts = ImageSet::new(classes.len());
         let mut wanted = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.split == split) {
-            let rank = counts.count(entry.label);
-            if (options.keep)(split, entry.label, rank) {
-                wanted.push(Wanted { source: entry, label: entry.label, rank });
+        for file in files.iter().filter(|file| file.split == split) {
+            let rank = counts.count(file.label);
+            if (options.keep)(split, file.label, rank) {
+                wanted.push(WantedPicture { source: file, label: file.label, rank });
             }
         }
         let mut intake = Intake::new(counts, wanted.len(), options.prepare);
         let mut rest = wanted.as_slice();
         while !rest.is_empty() {
             let (chunk, later) = rest.split_at(intake.appetite().min(rest.len()));
-            intake.take(chunk, |entry| entry.load(), |entry| entry.place(&classes))?;
+            intake.take(chunk, |file| file.load(options.upright), |file| file.place(&classes))?;
             rest = later;
         }
-        Ok(intake.finish())
+        Ok(intake.finish(&mut damaged))
     };
     let train = read_split(Split::Train)?;
-    let val = match entries.iter().any(|entry| entry.split == Split::Val) {
+    let val = match files.iter().any(|file| file.split == Split::Val) {
         true => Some(Arc::new(read_split(Split::Val)?)),
         false => None,
     };
     let test = read_split(Split::Test)?;
-    Ok(Dataset { name, train: Arc::new(train), val, test: Arc::new(test), classes })
+    let damaged = report_damaged(source, damaged, options)?;
+    let left_out = LeftOut { skipped, damaged };
+    Ok(Dataset { name, train: Arc::new(train), val, test: Arc::new(test), classes, left_out })
 }
 
-impl Entry {
-    fn load(&self) -> Result<Picture> {
-        let bytes = self.read().map_err(|error| match (&self.listed, error.kind()) {
-            (Some((list, line)), kind) => {
-                let problem = match kind {
-                    ErrorKind::NotFound => format!("there is no file '{}'", self.path.display()),
-                    _ => format!("'{}' cannot be read: {error}", self.path.display()),
-                };
-                let cure = "correct the path or remove the line";
-                Error::bad_at(list, format!("line {line}"), problem, cure)
-            }
-            (None, _) => Error::io("read", &self.path)(error),
-        })?;
-        decode(&bytes).map_err(|problem| match &self.listed {
-            Some((list, line)) => Error::bad_at(
-                list,
-                format!("line {line}"),
-                format!("'{}': {}", self.path.display(), problem.problem),
-                problem.cure,
-            ),
-            None => problem.in_file(&self.path),
-        })
+/// Turns the errors of damaged pictures into the report on them, or into one error if they may not be skipped.
+pub(super) fn report_damaged(
+    source: &Path,
+    errors: Vec<Error>,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<DamagedPicture>> {
+    if errors.is_empty() || options.skip_damaged {
+        return Ok(errors.iter().map(DamagedPicture::from_error).collect());
     }
-
-    fn read(&self) -> std::io::Result<Vec<u8>> {
-        let file = File::open(&self.path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(std::io::Error::other("not a file"));
-        }
-        // No encoding that we read makes a picture larger; a file beyond this is not a picture.
-        if metadata.len() > LARGEST_PICTURE {
-            return Err(std::io::Error::other("larger than 256 MiB, too large for a picture"));
-        }
-        let mut bytes = Vec::with_capacity(metadata.len() as usize);
-        file.take(LARGEST_PICTURE).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn place(&self, classes: &[String]) -> (PathBuf, String) {
-        match &self.listed {
-            Some((list, line)) => (list.to_path_buf(), format!("line {line}")),
-            None => {
-                let class = classes.get(self.label as usize).map_or("?", String::as_str);
-                (self.path.clone(), format!("class '{class}'"))
-            }
-        }
-    }
+    Err(damaged_error(source, errors))
 }
 
 /// A picture that is wanted, and where it comes from.
-pub(super) struct Wanted<S> {
+pub(super) struct WantedPicture<S> {
+    /// What the picture is loaded from.
     pub source: S,
+    /// The label of the picture.
     pub label: u32,
+    /// The rank of the picture within its class.
     pub rank: u32,
 }
 
@@ -121,12 +81,13 @@ pub(super) struct Intake {
     set: ImageSet,
     expected: usize,
     prepare: Prepare,
+    damaged: Vec<Error>,
 }
 
 impl Intake {
-    /// `set` holds the counts and no images yet; `expected` images will come.
+    /// Begins with a set that holds counts and no images yet; `expected` images will come.
     pub(super) fn new(set: ImageSet, expected: usize, prepare: Prepare) -> Self {
-        Self { set, expected, prepare }
+        Self { set, expected, prepare, damaged: Vec::new() }
     }
 
     /// How many pictures to hand over at once: enough for all cores, few when pictures are large.
@@ -138,10 +99,11 @@ impl Intake {
         }
     }
 
-    /// Decodes, prepares and keeps pictures, in order. Of several bad ones, the first is reported.
+    /// Decodes, prepares and keeps pictures, in order. Those that cannot be loaded are set aside, so that all of
+    /// them can be named at once; a picture of another size is an error at once.
     pub(super) fn take<S: Sync>(
         &mut self,
-        wanted: &[Wanted<S>],
+        wanted: &[WantedPicture<S>],
         load: impl Fn(&S) -> Result<Picture> + Sync,
         place: impl Fn(&S) -> (PathBuf, String),
     ) -> Result<()> {
@@ -156,7 +118,13 @@ impl Intake {
             })
             .collect();
         for (wanted, image) in wanted.iter().zip(ready) {
-            let (shape, planar) = image?;
+            let (shape, planar) = match image {
+                Ok(image) => image,
+                Err(error) => {
+                    self.damaged.push(error);
+                    continue;
+                }
+            };
             if self.set.is_empty() {
                 self.set.reserve(self.expected, shape);
             }
@@ -171,8 +139,9 @@ impl Intake {
         Ok(())
     }
 
-    /// The full set.
-    pub(super) fn finish(mut self) -> ImageSet {
+    /// Gives the full set, and appends the errors of the pictures that could not be loaded.
+    pub(super) fn finish(mut self, damaged: &mut Vec<Error>) -> ImageSet {
+        damaged.append(&mut self.damaged);
         self.set.shrink();
         self.set
     }

@@ -1,7 +1,7 @@
 //! A CSV file that lists pictures: `path,label[,split]`, with a header; other columns are ignored.
 //!
 //! Paths are relative to the CSV's folder. Labels are any text; classes are sorted, as numbers if all of
-//! them are. An empty split means train.
+//! them are. An empty split means train; the usual spellings of splits are understood ([`Split::from_name`]).
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,9 +11,11 @@ use std::sync::Arc;
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 
 use super::folder::name_of;
-use super::intake::{Entry, read_files};
+use super::intake::read_files;
+use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
+use crate::read_report::SkippedFiles;
 
 /// Reads the pictures that a CSV file lists. Its name becomes the name of the data set.
 pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
@@ -31,25 +33,27 @@ pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
     let labels: HashMap<&String, u32> = classes.iter().copied().zip(0..).collect();
     let list: Arc<Path> = Arc::from(path);
     let folder = path.parent().unwrap_or(Path::new(""));
-    let entries: Vec<Entry> = rows
+    let files: Vec<PictureFile> = rows
         .iter()
         .filter_map(|row| {
             let label = *labels.get(&row.label)?;
             let listed = Some((Arc::clone(&list), row.line));
-            Some(Entry { split: row.split, label, path: folder.join(&row.path), listed })
+            Some(PictureFile { split: row.split, label, path: folder.join(&row.path), listed })
         })
         .collect();
-    read_files(name_of(path), classes.into_iter().cloned().collect(), &entries, options)
+    let classes = classes.into_iter().cloned().collect();
+    read_files(name_of(path), path, classes, &files, SkippedFiles::default(), options)
 }
 
-struct Row {
+/// A line of the list: one picture.
+struct ManifestRow {
     line: u64,
     path: String,
     label: String,
     split: Split,
 }
 
-fn read_rows(path: &Path) -> Result<Vec<Row>> {
+fn read_rows(path: &Path) -> Result<Vec<ManifestRow>> {
     let text = fs::read(path).map_err(Error::io("read", path))?;
     let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text.as_slice());
     let header = reader.headers().map_err(|error| explain(path, &error))?.clone();
@@ -73,14 +77,13 @@ fn read_rows(path: &Path) -> Result<Vec<Row>> {
                 return Err(bad(format!("the {name} is empty"), "fill it in or remove the line"));
             }
         }
-        let split = match split_column.map(field).unwrap_or_default().to_ascii_lowercase().as_str() {
-            "" | "train" => Split::Train,
-            "val" | "valid" | "validation" => Split::Val,
-            "test" => Split::Test,
-            other => return Err(bad(format!("unknown split '{other}'"), "write train, val or test")),
+        let split = match split_column.map(field).unwrap_or_default() {
+            "" => Split::Train,
+            name => Split::from_name(name)
+                .ok_or_else(|| bad(format!("unknown split '{name}'"), "write train, val or test"))?,
         };
         let (path, label) = (field(path_column).to_owned(), field(label_column).to_owned());
-        rows.push(Row { line, path, label, split });
+        rows.push(ManifestRow { line, path, label, split });
     }
     if rows.is_empty() {
         return Err(Error::bad(path, "it lists no pictures", "add a line for each picture"));

@@ -1,4 +1,4 @@
-//! SVHN's cropped digits: MATLAB 5 files, `train_32x32.mat` and `test_32x32.mat` (§3.1).
+//! SVHN's cropped digits: MATLAB 5 files, `train_32x32.mat` and `test_32x32.mat` (specification §3.1).
 //!
 //! After a header of 128 bytes a file is a row of elements, each a tag (type, length) and data; a variable
 //! is a matrix element, alone or packed with zlib. `X` is uint8 `[row, column, channel, image]` with the
@@ -11,18 +11,18 @@ use std::path::Path;
 
 use flate2::read::ZlibDecoder;
 
-use super::raw::{Collector, Layout, read_exactly, unreadable};
+use super::raw::{Collector, PixelLayout, read_exactly, unreadable};
 use crate::dataset::{ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
 
-/// Reads one split.
+/// Reads the file of one split.
 pub fn read(path: &Path, split: Split, options: &ReadOptions<'_>) -> Result<ImageSet> {
     let file = File::open(path).map_err(Error::io("read", path))?;
     read_from(BufReader::new(file), path, split, options)
 }
 
-/// Reads from bytes; the path is for messages.
+/// Reads the bytes of a file; the path is for messages.
 pub fn read_from(
     file: impl Read + Seek,
     path: &Path,
@@ -47,7 +47,7 @@ const DIGITS: usize = 10;
 const AGAIN: &str = "download the file again";
 const HEADER: u64 = 128;
 
-// Element types and array classes of the format.
+// MatElement types and array classes of the format.
 const MATRIX: u32 = 14;
 const PACKED: u32 = 15;
 const UINT8: u32 = 2;
@@ -61,9 +61,9 @@ struct MatFile<'a, R> {
     length: u64,
 }
 
-/// An element of the file: a variable.
+/// An element of the file that holds a variable.
 #[derive(Clone, Copy)]
-struct Element {
+struct MatElement {
     kind: u32,
     start: u64, // of the data, behind the tag
     bytes: u64,
@@ -89,13 +89,13 @@ impl<'a, R: Read + Seek> MatFile<'a, R> {
     }
 
     /// Goes from element to element until a variable has this name.
-    fn find(&mut self, name: &str) -> Result<Element> {
+    fn find(&mut self, name: &str) -> Result<MatElement> {
         let mut at = HEADER;
         while at < self.length {
             let failed = |error| unreadable(self.path, &format!("byte {at}"), error, AGAIN);
             self.file.seek(SeekFrom::Start(at)).map_err(failed)?;
             let tag = Tag::read(&mut self.file, self.big_endian).map_err(failed)?;
-            let element = Element { kind: tag.kind, start: at + 8, bytes: tag.bytes };
+            let element = MatElement { kind: tag.kind, start: at + 8, bytes: tag.bytes };
             let end = element.start + tag.stored();
             if end > self.length {
                 return Err(failed(io::ErrorKind::UnexpectedEof.into()));
@@ -110,7 +110,7 @@ impl<'a, R: Read + Seek> MatFile<'a, R> {
         Err(Error::bad(self.path, problem, "give one of SVHN's 32x32 files, with X and y"))
     }
 
-    fn open_matrix(&mut self, element: Element) -> Result<Variable<'_>> {
+    fn open_matrix(&mut self, element: MatElement) -> Result<Variable<'_>> {
         let path = self.path;
         let failed = |error| unreadable(path, &format!("byte {}", element.start), error, AGAIN);
         let variable = self.open_variable(element).map_err(failed)?;
@@ -118,7 +118,7 @@ impl<'a, R: Read + Seek> MatFile<'a, R> {
     }
 
     /// `None` if the element is no numeric array.
-    fn open_variable(&mut self, element: Element) -> io::Result<Option<Variable<'_>>> {
+    fn open_variable(&mut self, element: MatElement) -> io::Result<Option<Variable<'_>>> {
         self.file.seek(SeekFrom::Start(element.start))?;
         let content = (&mut self.file).take(element.bytes);
         let big_endian = self.big_endian;
@@ -174,7 +174,7 @@ impl<'a> Variable<'a> {
     }
 
     /// What `X` must be: the layout of an image, and how many there are.
-    fn images(&self, path: &Path) -> Result<(Layout, usize)> {
+    fn images(&self, path: &Path) -> Result<(PixelLayout, usize)> {
         let bad = |problem: String| {
             Error::bad_at(
                 path,
@@ -192,14 +192,14 @@ impl<'a> Variable<'a> {
             [height, width, 3] => (height, width, 1), // MATLAB drops a last dimension of one
             _ => return Err(shape()),
         };
-        let layout = Layout::column_major(height, width, 3).filter(|_| count > 0).ok_or_else(shape)?;
+        let layout = PixelLayout::column_major(height, width, 3).filter(|_| count > 0).ok_or_else(shape)?;
         if (layout.bytes() as u64).checked_mul(count as u64) != Some(self.bytes) {
             return Err(bad(format!("its shape is {:?}, but it has {} bytes", self.dimensions, self.bytes)));
         }
         Ok((layout, count))
     }
 
-    /// The labels, digit 0 for 10.
+    /// Reads the labels; 10 becomes digit 0.
     fn labels(mut self, path: &Path, images: usize) -> Result<Vec<u32>> {
         let size = match self.kind {
             1 | 2 => 1,
@@ -260,7 +260,7 @@ impl Tag {
         })
     }
 
-    /// Bytes of data behind the tag.
+    /// Number of bytes of data that are stored behind the tag.
     fn stored(&self) -> u64 {
         if self.within.is_empty() { self.bytes } else { 0 }
     }
@@ -286,7 +286,7 @@ fn skip_some(reader: impl Read, most: u64) -> io::Result<u64> {
     io::copy(&mut reader.take(most), &mut io::sink())
 }
 
-/// Up to eight bytes as a number.
+/// Reads up to eight bytes as an unsigned number.
 fn number(bytes: &[u8], big_endian: bool) -> u64 {
     let join = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
     if big_endian { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) }

@@ -1,4 +1,4 @@
-//! The arrays within an `.npz` file: NumPy's `.npy` header and the numbers behind it (§3.1).
+//! The arrays within an `.npz` file: NumPy's `.npy` header and the numbers behind it (specification §3.1).
 //!
 //! The header is the literal of a small Python dictionary:
 //! `{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }`. It is parsed here because the
@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use super::raw::read_exactly;
 
-/// What the header says.
+/// The header of an array: type, order and shape of its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Header {
     pub element: Element,
@@ -16,24 +16,24 @@ pub(super) struct Header {
     pub shape: Vec<usize>,
 }
 
-/// The type of the elements.
+/// The type of the elements of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Element {
-    pub kind: Kind,
+    pub kind: ElementKind,
     pub bytes: usize,
     big_endian: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     Signed,
     Unsigned,
     Float,
-    /// Four bytes a character, filled up with zeros.
+    /// Texts of four bytes a character, filled up with zeros.
     Unicode,
-    /// One byte a character, filled up with zeros.
+    /// Texts of one byte a character, filled up with zeros.
     Bytes,
-    /// Anything else.
+    /// Elements of any other kind, which cannot be pixels or labels.
     Other,
 }
 
@@ -86,7 +86,7 @@ impl Header {
 
 const LONGEST_HEADER: usize = 4096;
 
-/// What follows `'key':`.
+/// The text that follows `'key':` in the dictionary.
 fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
     let (_, rest) = quoted.iter().find_map(|key| dictionary.split_once(key.as_str()))?;
@@ -104,38 +104,38 @@ impl Element {
         let kind = text.chars().next()?;
         let size: usize = text.get(kind.len_utf8()..)?.parse().unwrap_or(0);
         let (kind, bytes) = match (kind, size) {
-            ('i', 1 | 2 | 4 | 8) => (Kind::Signed, size),
-            ('u', 1 | 2 | 4 | 8) => (Kind::Unsigned, size),
-            ('f', 4 | 8) => (Kind::Float, size),
-            ('U', 1..=1024) => (Kind::Unicode, size * 4),
-            ('S' | 'a', 1..=4096) => (Kind::Bytes, size),
-            _ => (Kind::Other, 1),
+            ('i', 1 | 2 | 4 | 8) => (ElementKind::Signed, size),
+            ('u', 1 | 2 | 4 | 8) => (ElementKind::Unsigned, size),
+            ('f', 4 | 8) => (ElementKind::Float, size),
+            ('U', 1..=1024) => (ElementKind::Unicode, size * 4),
+            ('S' | 'a', 1..=4096) => (ElementKind::Bytes, size),
+            _ => (ElementKind::Other, 1),
         };
         Some(Self { kind, bytes, big_endian })
     }
 
-    /// An integer, of an integer type.
+    /// Reads an element of an integer type.
     pub fn integer(&self, bytes: &[u8]) -> i128 {
         let bits = self.bits(bytes);
         match (self.kind, self.bytes) {
-            (Kind::Signed, 1) => i128::from(bits as i8),
-            (Kind::Signed, 2) => i128::from(bits as i16),
-            (Kind::Signed, 4) => i128::from(bits as i32),
-            (Kind::Signed, _) => i128::from(bits as i64),
+            (ElementKind::Signed, 1) => i128::from(bits as i8),
+            (ElementKind::Signed, 2) => i128::from(bits as i16),
+            (ElementKind::Signed, 4) => i128::from(bits as i32),
+            (ElementKind::Signed, _) => i128::from(bits as i64),
             _ => i128::from(bits),
         }
     }
 
-    /// A number, of type float.
+    /// Reads an element of a float type.
     pub fn float(&self, bytes: &[u8]) -> f64 {
         let bits = self.bits(bytes);
         if self.bytes == 4 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) }
     }
 
-    /// A text, of type unicode or bytes.
+    /// Reads an element of a text type, unicode or bytes.
     pub fn text(&self, bytes: &[u8]) -> String {
         let text: String = match self.kind {
-            Kind::Unicode => bytes
+            ElementKind::Unicode => bytes
                 .chunks_exact(4)
                 .map(|unit| char::from_u32(self.bits(unit) as u32).unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect(),
@@ -146,7 +146,7 @@ impl Element {
 
     /// The pixel that a number stands for: 0 to 255 as it is, or 0.0 to 1.0 times 255.
     pub fn pixel(&self, bytes: &[u8]) -> Result<u8, String> {
-        if self.kind == Kind::Float {
+        if self.kind == ElementKind::Float {
             let value = self.float(bytes);
             let inside = (0.0..=1.0).contains(&value);
             return if inside { Ok((value * 255.0).round() as u8) } else { Err(format!("{value}")) };
@@ -179,7 +179,7 @@ mod tests {
         let parse = |text: &str| Header::parse(text);
         let header =
             parse("{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }   \n").unwrap();
-        assert_eq!(header.element, Element { kind: Kind::Float, bytes: 4, big_endian: false });
+        assert_eq!(header.element, Element { kind: ElementKind::Float, bytes: 4, big_endian: false });
         assert_eq!((header.fortran, &header.shape[..]), (false, &[60_000, 28, 28][..]));
         assert_eq!(header.len(), Some(47_040_000));
         let header = parse("{\"shape\":(7L,),\"fortran_order\":True,\"descr\":\">i2\"}").unwrap();

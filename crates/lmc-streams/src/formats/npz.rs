@@ -1,4 +1,4 @@
-//! A user's own arrays: an `.npz` file with images `x` and labels `y` (§3.1).
+//! A user's own arrays: an `.npz` file with images `x` and labels `y` (specification §3.1).
 //!
 //! `x` is `[image, row, column]`, `[image, row, column, channel]` or `[image, channel, row, column]`, as
 //! integers from 0 to 255 or as floats from 0 to 1; `y` is one integer or one text per image. `x_val`,
@@ -14,19 +14,20 @@ use zip::ZipArchive;
 use zip::read::ZipFile;
 use zip::result::ZipError;
 
-use super::npy::{Element, Header, Kind};
-use super::raw::{Collector, Layout, at_end, read_exactly, skip, unreadable};
+use super::npy::{Element, ElementKind, Header};
+use super::raw::{Collector, PixelLayout, at_end, read_exactly, skip, unreadable};
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
+use crate::read_report::LeftOut;
 
-/// Reads a file; the data set is called as the file is.
+/// Reads a file, whose name becomes the name of the data set.
 pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
     let file = File::open(path).map_err(Error::io("read", path))?;
     read_from(BufReader::new(file), path, options)
 }
 
-/// Reads from bytes; the path gives the name, and is for messages.
+/// Reads the bytes of a file; the path gives the name of the data set, and is for messages.
 pub fn read_from(file: impl Read + Seek, path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
     let archive = ZipArchive::new(file).map_err(|error| unzip_failed(path, "archive", error))?;
     let mut file = NpzFile { archive, path };
@@ -61,16 +62,16 @@ pub fn read_from(file: impl Read + Seek, path: &Path, options: &ReadOptions<'_>)
     let empty = || ImageSet::new(classes.len());
     let (train, test) = (Arc::new(train.unwrap_or_else(empty)), Arc::new(test.unwrap_or_else(empty)));
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Dataset { name, classes, train, val, test })
+    Ok(Dataset { name, classes, train, val, test, left_out: LeftOut::default() })
 }
 
-/// Where a split comes from.
-struct Source {
+/// The two arrays that a split comes from.
+struct SplitArrays {
     split: Split,
     x: &'static str,
     y: &'static str,
     header: Header, // of x
-    layout: Layout,
+    layout: PixelLayout,
 }
 
 const NAMES: [(Split, &str, &str); 4] = [
@@ -89,9 +90,9 @@ struct NpzFile<'a, R> {
 }
 
 impl<'a, R: Read + Seek> NpzFile<'a, R> {
-    /// The splits that are there.
-    fn sources(&mut self) -> Result<Vec<Source>> {
-        let mut sources: Vec<Source> = Vec::new();
+    /// Finds the splits that the file holds.
+    fn sources(&mut self) -> Result<Vec<SplitArrays>> {
+        let mut sources: Vec<SplitArrays> = Vec::new();
         for (split, x, y) in NAMES {
             let there = self.archive.index_for_name(&format!("{x}.npy")).is_some();
             if !there || sources.iter().any(|source| source.split == split) {
@@ -101,7 +102,7 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
             let layout = image_layout(&header).ok_or_else(|| {
                 Error::bad_at(self.path, x, format!("its shape is {:?}", header.shape), SHAPES)
             })?;
-            if matches!(header.element.kind, Kind::Unicode | Kind::Bytes | Kind::Other) {
+            if matches!(header.element.kind, ElementKind::Unicode | ElementKind::Bytes | ElementKind::Other) {
                 return Err(Error::bad_at(
                     self.path,
                     x,
@@ -114,7 +115,7 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
                     format!("its shape is {:?}, that of {} {:?}", header.shape, first.x, first.header.shape);
                 return Err(Error::bad_at(self.path, x, problem, "make all images one size"));
             }
-            sources.push(Source { split, x, y, header, layout });
+            sources.push(SplitArrays { split, x, y, header, layout });
         }
         match sources.first() {
             Some(source) if source.split == Split::Train => Ok(sources),
@@ -126,8 +127,8 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
         }
     }
 
-    /// Labels as numbers in the order in which they are first seen; `names` tells which is which.
-    fn read_labels(&mut self, source: &Source, names: &mut BTreeMap<Label, u32>) -> Result<Vec<u32>> {
+    /// Reads labels as numbers in the order in which they are first seen; `names` says which is which.
+    fn read_labels(&mut self, source: &SplitArrays, names: &mut BTreeMap<Label, u32>) -> Result<Vec<u32>> {
         let (path, y) = (self.path, source.y);
         let (header, mut data) = self.open(y)?;
         let images = source.header.shape.first().copied().unwrap_or_default();
@@ -142,7 +143,7 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
                 return Err(Error::bad_at(path, y, problem, "y must be one label per image"));
             }
         }
-        if matches!(header.element.kind, Kind::Float | Kind::Other) {
+        if matches!(header.element.kind, ElementKind::Float | ElementKind::Other) {
             let problem = "its elements are neither integers nor texts";
             return Err(Error::bad_at(path, y, problem, "save y as int64 or as texts"));
         }
@@ -165,7 +166,7 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
 
     fn read_images(
         &mut self,
-        source: &Source,
+        source: &SplitArrays,
         labels: &[u32],
         classes: usize,
         options: &ReadOptions<'_>,
@@ -198,7 +199,12 @@ impl<'a, R: Read + Seek> NpzFile<'a, R> {
 
     /// In Fortran's order the first pixels of all images come first, then all second ones. To hold only a
     /// part of the images at a time, the array is read several times, each time for some of them.
-    fn read_fortran(&mut self, source: &Source, images: usize, collector: &mut Collector<'_>) -> Result<()> {
+    fn read_fortran(
+        &mut self,
+        source: &SplitArrays,
+        images: usize,
+        collector: &mut Collector<'_>,
+    ) -> Result<()> {
         let path = self.path;
         let pixels = source.layout.bytes();
         while let Some(start) = collector.next_row() {
@@ -259,7 +265,7 @@ const HARMLESS: u64 = 64 << 20;
 const PARTS: usize = 16;
 const PART_BYTES: usize = 4 << 20;
 
-/// A label as the user wrote it.
+/// A label as it stands in the file.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Number(i128),
@@ -269,7 +275,7 @@ enum Label {
 impl Label {
     fn read(element: Element, bytes: &[u8]) -> Self {
         match element.kind {
-            Kind::Unicode | Kind::Bytes => Self::Text(element.text(bytes)),
+            ElementKind::Unicode | ElementKind::Bytes => Self::Text(element.text(bytes)),
             _ => Self::Number(element.integer(bytes)),
         }
     }
@@ -287,7 +293,7 @@ impl Label {
 }
 
 /// How one image of `x` lies; in Fortran's order the same dimensions run the other way.
-fn image_layout(header: &Header) -> Option<Layout> {
+fn image_layout(header: &Header) -> Option<PixelLayout> {
     let (height, width, channels, last) = match header.shape[..] {
         [_, height, width] => (height, width, 1, true),
         [_, height, width, channels @ (1 | 3)] => (height, width, channels, true),
@@ -295,15 +301,15 @@ fn image_layout(header: &Header) -> Option<Layout> {
         _ => return None,
     };
     let layout = match (last, header.fortran) {
-        (true, false) => Layout::interleaved(height, width, channels),
-        (false, false) => Layout::planar(height, width, channels),
-        (true, true) => Layout::column_major(height, width, channels),
-        (false, true) => Layout::column_major_interleaved(height, width, channels),
+        (true, false) => PixelLayout::interleaved(height, width, channels),
+        (false, false) => PixelLayout::planar(height, width, channels),
+        (true, true) => PixelLayout::column_major(height, width, channels),
+        (false, true) => PixelLayout::column_major_interleaved(height, width, channels),
     };
     layout.filter(|_| header.shape.first() != Some(&0))
 }
 
-/// Numbers to bytes; `row` tells to which image the i-th number belongs.
+/// Turns numbers into bytes; `row` says to which image the i-th number belongs.
 fn to_pixels(
     element: Element,
     raw: Vec<u8>,
@@ -311,14 +317,14 @@ fn to_pixels(
     x: &str,
     row: impl Fn(usize) -> usize,
 ) -> Result<Vec<u8>> {
-    if element.kind == Kind::Unsigned && element.bytes == 1 {
+    if element.kind == ElementKind::Unsigned && element.bytes == 1 {
         return Ok(raw);
     }
     let numbers = raw.chunks_exact(element.bytes).enumerate();
     numbers
         .map(|(at, bytes)| {
             element.pixel(bytes).map_err(|value| {
-                let range = if element.kind == Kind::Float { "0 to 1" } else { "0 to 255" };
+                let range = if element.kind == ElementKind::Float { "0 to 1" } else { "0 to 255" };
                 let problem = format!("the value {value} is outside {range}");
                 Error::bad_at(path, format!("{x}, row {}", row(at)), problem, PIXELS)
             })

@@ -2,10 +2,9 @@
 //! or `img` with encoded pictures, a column `label` or `fine_label`, and perhaps `rank`; class names in the
 //! key `huggingface` of the footer. Rows are counted from 0.
 //!
-//! Labels are read before images: they are a few bytes a row, and tell how many images will be kept, so that
+//! Labels are read before images: they are a few bytes a row, and say how many images will be kept, so that
 //! memory is reserved once and images that nobody wants are skipped, page by page where possible.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,20 +12,21 @@ use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::reader::FileReader;
 
 use super::decode::decode;
-use super::intake::{Intake, Wanted};
+use super::intake::{Intake, WantedPicture, report_damaged};
 use super::parquet_columns::{
-    Columns, RE_EXPORT, Rows, class_names, count_rows, damaged, guarded, open, read_chunk, read_rows,
+    Columns, RE_EXPORT, RowNumbers, class_names, count_rows, damaged, guarded, open, read_chunk, read_rows,
 };
 use super::parquet_pages;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
 use crate::picture::Picture;
+use crate::read_report::LeftOut;
 
-/// What a parquet file says about itself.
+/// What the footer of a parquet file says about its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Number of images.
+    /// Number of rows, one for each image.
     pub rows: u64,
     /// Class names in label order, if the file names them.
     pub classes: Option<Vec<String>>,
@@ -35,7 +35,7 @@ pub struct Description {
 }
 
 /// Reads a data set from parquet files, in the order given. `classes` are the class names to use when the
-/// files do not tell; without either, classes are called by their numbers.
+/// files name none; without either, classes are called by their numbers.
 pub fn read(
     name: &str,
     files: &[(Split, PathBuf)],
@@ -45,33 +45,24 @@ pub fn read(
     let mut parts = Vec::new();
     for (split, path) in files {
         let (rows, named) = guarded(path, || read_rows(path))?;
-        parts.push(Part { split: *split, path, rows, named });
+        parts.push(ParquetPart { split: *split, path, rows, named });
     }
     let classes = agree_on_classes(&parts, classes)?;
-    let train = read_split(Split::Train, &parts, classes.len(), options)?;
+    let mut damaged = Vec::new();
+    let mut read = |split| read_split(split, &parts, classes.len(), options, &mut damaged);
+    let train = Arc::new(read(Split::Train)?);
     let val = match parts.iter().any(|part| part.split == Split::Val) {
-        true => Some(Arc::new(read_split(Split::Val, &parts, classes.len(), options)?)),
+        true => Some(Arc::new(read(Split::Val)?)),
         false => None,
     };
-    let test = read_split(Split::Test, &parts, classes.len(), options)?;
-    Ok(Dataset { name: name.to_owned(), classes, train: Arc::new(train), val, test: Arc::new(test) })
+    let test = Arc::new(read(Split::Test)?);
+    let source = files.first().map_or(Path::new(name), |(_, path)| path.as_path());
+    let damaged = report_damaged(source, damaged, options)?;
+    let left_out = LeftOut { damaged, ..LeftOut::default() };
+    Ok(Dataset { name: name.to_owned(), classes, train, val, test, left_out })
 }
 
-/// The parquet files of a folder, or of its subfolder `data`, by name, with the splits that their names
-/// begin with. Any other name (`all-...`) counts as training data.
-pub fn find_files(dir: &Path) -> Result<Vec<(Split, PathBuf)>> {
-    let mut files = list(dir)?;
-    if files.is_empty() && dir.join("data").is_dir() {
-        files = list(&dir.join("data"))?;
-    }
-    if files.is_empty() {
-        return Err(Error::bad(dir, "there is no .parquet file in this folder", "check the path"));
-    }
-    files.sort();
-    Ok(files.into_iter().map(|path| (split_of(&path), path)).collect())
-}
-
-/// What the footer tells: quick, no image is touched.
+/// Describes a file by its footer; no image is touched.
 pub fn describe(path: &Path) -> Result<Description> {
     guarded(path, || {
         let reader = open(path)?;
@@ -82,15 +73,15 @@ pub fn describe(path: &Path) -> Result<Description> {
     })
 }
 
-/// One file: what is known before its images are read.
-struct Part<'a> {
+/// What is known about one file before its images are read.
+struct ParquetPart<'a> {
     split: Split,
     path: &'a Path,
-    rows: Rows,
+    rows: RowNumbers,
     named: Option<Vec<String>>,
 }
 
-fn agree_on_classes(parts: &[Part<'_>], given: Option<&[String]>) -> Result<Vec<String>> {
+fn agree_on_classes(parts: &[ParquetPart<'_>], given: Option<&[String]>) -> Result<Vec<String>> {
     let mut named = parts.iter().filter_map(|part| Some((part, part.named.as_ref()?)));
     let classes = match named.next() {
         Some((_, first)) => {
@@ -123,7 +114,7 @@ fn agree_on_classes(parts: &[Part<'_>], given: Option<&[String]>) -> Result<Vec<
     Ok(classes)
 }
 
-fn numbered(parts: &[Part<'_>]) -> Result<Vec<String>> {
+fn numbered(parts: &[ParquetPart<'_>]) -> Result<Vec<String>> {
     const MOST: u32 = 100_000;
     let mut classes = 0;
     for part in parts {
@@ -139,9 +130,10 @@ fn numbered(parts: &[Part<'_>]) -> Result<Vec<String>> {
 
 fn read_split(
     split: Split,
-    parts: &[Part<'_>],
+    parts: &[ParquetPart<'_>],
     classes: usize,
     options: &ReadOptions<'_>,
+    damaged: &mut Vec<Error>,
 ) -> Result<ImageSet> {
     let mut counts = ImageSet::new(classes);
     let mut files = Vec::new();
@@ -163,13 +155,18 @@ fn read_split(
     let expected = files.iter().flat_map(|(_, wanted)| wanted).flatten().count();
     let mut intake = Intake::new(counts, expected, options.prepare);
     for (part, wanted) in &files {
-        guarded(part.path, || read_images(part, wanted, &mut intake))?;
+        guarded(part.path, || read_images(part, wanted, options.upright, &mut intake))?;
     }
-    Ok(intake.finish())
+    Ok(intake.finish(damaged))
 }
 
 /// Reads the images of the rows that have a rank in `wanted`.
-fn read_images(part: &Part<'_>, wanted: &[Option<u32>], intake: &mut Intake) -> Result<()> {
+fn read_images(
+    part: &ParquetPart<'_>,
+    wanted: &[Option<u32>],
+    upright: bool,
+    intake: &mut Intake,
+) -> Result<()> {
     if wanted.iter().all(Option::is_none) {
         return Ok(());
     }
@@ -198,12 +195,12 @@ fn read_images(part: &Part<'_>, wanted: &[Option<u32>], intake: &mut Intake) -> 
                 let rows = chunk.into_iter().zip(labels).zip(ranks).enumerate();
                 let chunk: Vec<_> = rows
                     .filter_map(|(row, ((bytes, &label), &rank))| {
-                        Some(Wanted { source: (bytes, first + row), label, rank: rank? })
+                        Some(WantedPicture { source: (bytes, first + row), label, rank: rank? })
                     })
                     .collect();
                 intake.take(
                     &chunk,
-                    |source| decode_row(path, source),
+                    |source| decode_row(path, source, upright),
                     |(_, row)| (path.to_owned(), format!("row {row}")),
                 )?;
             }
@@ -220,48 +217,17 @@ fn rows_at_once(bytes: i64, rows: usize) -> usize {
     (BYTES / each.max(1)).clamp(8, 512)
 }
 
-fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize)) -> Result<Picture> {
+fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize), upright: bool) -> Result<Picture> {
     let Some(bytes) = bytes else {
         let cure = "export the data set with the images embedded in the file";
         return Err(Error::bad_at(path, format!("row {row}"), "no image: its bytes are null", cure));
     };
-    decode(bytes.data()).map_err(|problem| problem.at_row(path, format!("row {row}")))
-}
-
-fn list(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io("read", dir))? {
-        let path = entry.map_err(Error::io("read", dir))?.path();
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
-            files.push(path);
-        }
-    }
-    Ok(files)
-}
-
-fn split_of(path: &Path) -> Split {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    match name.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default() {
-        "test" | "testing" => Split::Test,
-        "val" | "valid" | "validation" | "dev" => Split::Val,
-        _ => Split::Train,
-    }
+    decode(bytes.data(), upright).map_err(|problem| problem.at_row(path, format!("row {row}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn splits_by_the_first_word() {
-        let split = |name: &str| split_of(Path::new(name));
-        assert_eq!(split("data/train-00000-of-00002.parquet"), Split::Train);
-        assert_eq!(split("test.parquet"), Split::Test);
-        assert_eq!(split("Validation_0.parquet"), Split::Val);
-        assert_eq!(split("dev-1.parquet"), Split::Val);
-        assert_eq!(split("device.parquet"), Split::Train);
-        assert_eq!(split("all-00000-of-00001.parquet"), Split::Train);
-    }
 
     #[test]
     fn large_rows_are_read_a_few_at_a_time() {

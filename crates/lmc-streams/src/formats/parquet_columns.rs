@@ -12,7 +12,7 @@ use parquet::file::reader::FileReader;
 use serde_json::Value;
 
 use super::decode::catch_panic;
-use super::parquet_pages::{self, Reader};
+use super::parquet_pages::{self, ParquetReader};
 use crate::error::{Error, Result};
 
 pub(super) const RE_EXPORT: &str = "get the file again, or export it again";
@@ -30,7 +30,7 @@ pub(super) fn guarded<T>(path: &Path, run: impl FnOnce() -> Result<T>) -> Result
     catch_panic(run).unwrap_or_else(|| Err(gave_up()))
 }
 
-pub(super) fn open(path: &Path) -> Result<Reader> {
+pub(super) fn open(path: &Path) -> Result<ParquetReader> {
     let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
     if !metadata.is_file() {
         return Err(Error::bad(path, "this is not a file", "check the path"));
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path) -> Result<Reader> {
 }
 
 /// The number of rows, if it is one that a file of this size can have.
-pub(super) fn count_rows(path: &Path, reader: &Reader) -> Result<usize> {
+pub(super) fn count_rows(path: &Path, reader: &ParquetReader) -> Result<usize> {
     let mut rows = 0_u64;
     for group in reader.metadata().row_groups() {
         rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
@@ -53,17 +53,20 @@ pub(super) fn count_rows(path: &Path, reader: &Reader) -> Result<usize> {
     usize::try_from(rows).map_err(|_| Error::bad(path, "too many rows", "split the file"))
 }
 
-pub(super) struct Rows {
+/// The numbers of every row of a file.
+pub(super) struct RowNumbers {
     pub(super) labels: Vec<u32>,
     pub(super) ranks: Option<Vec<u32>>,
 }
 
+/// A column of the file: where it is, and the type of its values.
 pub(super) struct Column {
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) kind: Type,
 }
 
+/// The columns of a file that are read: pictures, labels and perhaps ranks.
 pub(super) struct Columns {
     pub(super) image: Column,
     pub(super) label: Column,
@@ -93,7 +96,10 @@ impl Columns {
         let label = ["fine_label", "label"].into_iter().find_map(integers);
         Ok(Self {
             image: image.ok_or_else(|| {
-                missing("image", "call it 'image' or 'img' and fill it with the bytes of PNG, JPEG or WebP")
+                missing(
+                    "image",
+                    "call it 'image' or 'img' and fill it with the bytes of pictures (PNG, JPEG, ...)",
+                )
             })?,
             label: label.ok_or_else(|| {
                 let is_label =
@@ -110,15 +116,15 @@ impl Columns {
 }
 
 /// Labels, ranks and class names of a file.
-pub(super) fn read_rows(path: &Path) -> Result<(Rows, Option<Vec<String>>)> {
+pub(super) fn read_rows(path: &Path) -> Result<(RowNumbers, Option<Vec<String>>)> {
     let reader = open(path)?;
     let columns = Columns::find(path, reader.metadata())?;
     let labels = read_integers(path, &reader, &columns.label)?;
     let ranks = columns.rank.map(|column| read_integers(path, &reader, &column)).transpose()?;
-    Ok((Rows { labels, ranks }, class_names(reader.metadata(), &columns.label.name)))
+    Ok((RowNumbers { labels, ranks }, class_names(reader.metadata(), &columns.label.name)))
 }
 
-fn read_integers(path: &Path, reader: &Reader, column: &Column) -> Result<Vec<u32>> {
+fn read_integers(path: &Path, reader: &ParquetReader, column: &Column) -> Result<Vec<u32>> {
     match column.kind {
         Type::INT32 => read_column::<Int32Type>(path, reader, column, i64::from),
         _ => read_column::<Int64Type>(path, reader, column, |value| value),
@@ -127,7 +133,7 @@ fn read_integers(path: &Path, reader: &Reader, column: &Column) -> Result<Vec<u3
 
 fn read_column<T: DataType>(
     path: &Path,
-    reader: &Reader,
+    reader: &ParquetReader,
     column: &Column,
     widen: impl Fn(T::T) -> i64,
 ) -> Result<Vec<u32>> {
@@ -172,7 +178,7 @@ pub(super) fn read_chunk<T: DataType>(
     if levels.len() != count {
         return Err(Error::bad(path, "not an intact parquet file (levels are missing)", RE_EXPORT));
     }
-    // A value is there where the definition level is the deepest; which that is, the counts tell.
+    // A value is there where the definition level is the deepest; which that is follows from the counts.
     let deepest = levels.iter().copied().max().unwrap_or_default();
     let none = present == 0;
     Ok(levels.iter().map(|&level| if none || level < deepest { None } else { values.next() }).collect())

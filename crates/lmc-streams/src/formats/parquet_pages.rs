@@ -10,11 +10,11 @@ use parquet::data_type::DataType;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
-/// A parquet file, open.
-pub(super) type Reader = SerializedFileReader<BoundedFile>;
+/// A parquet file that is open.
+pub(super) type ParquetReader = SerializedFileReader<BoundedFile>;
 
 /// Opens a file and reads its footer.
-pub(super) fn open(path: &Path) -> Result<Reader> {
+pub(super) fn open(path: &Path) -> Result<ParquetReader> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
     SerializedFileReader::new(BoundedFile { file, length })
@@ -22,7 +22,7 @@ pub(super) fn open(path: &Path) -> Result<Reader> {
 
 /// A reader of one column of one row group.
 pub(super) fn column<T: DataType>(
-    reader: &Reader,
+    reader: &ParquetReader,
     row_group: usize,
     column: usize,
 ) -> Result<ColumnReaderImpl<T>> {
@@ -99,7 +99,7 @@ fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// Pages whose dictionaries have at most as many values as bytes. The decoder makes room for as many values
-/// as the header says: 2 billion of 32 bytes, if it is asked to.
+/// as the header says, be it 2 billion of 32 bytes.
 struct CheckedPages {
     pages: Box<dyn PageReader>,
 }

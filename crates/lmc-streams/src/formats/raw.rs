@@ -1,4 +1,4 @@
-//! Raw images in file order become a prepared set: what the readers of number arrays share (§3.1).
+//! Raw images in file order become a prepared set: what the readers of number arrays share (specification §3.1).
 //!
 //! All of them know every label before the first image. So the ranks, and which images are kept, are
 //! settled first; then the images stream by, and only those kept are ever held.
@@ -19,8 +19,8 @@ use crate::prepare::Prepare;
 pub(super) struct Collector<'a> {
     path: &'a Path,
     prepare: Prepare,
-    layout: Layout,
-    wanted: Vec<Wanted>,
+    layout: PixelLayout,
+    wanted: Vec<WantedRow>,
     added: usize,
     waiting: Vec<Vec<u8>>,
     chunk: usize, // images
@@ -28,20 +28,20 @@ pub(super) struct Collector<'a> {
     set: ImageSet,
 }
 
-struct Wanted {
+struct WantedRow {
     row: u32,
     label: u32,
     rank: u32,
 }
 
 impl<'a> Collector<'a> {
-    /// Every label must be less than `classes`.
+    /// Settles which rows of a split are kept. Every label must be less than `classes`.
     pub fn new(
         path: &'a Path,
         split: Split,
         classes: usize,
         labels: impl IntoIterator<Item = u32>,
-        layout: Layout,
+        layout: PixelLayout,
         options: &ReadOptions<'_>,
     ) -> Self {
         let mut set = ImageSet::new(classes);
@@ -49,7 +49,7 @@ impl<'a> Collector<'a> {
         for (label, row) in labels.into_iter().zip(0..u32::MAX) {
             let rank = set.count(label);
             if (options.keep)(split, label, rank) {
-                wanted.push(Wanted { row, label, rank });
+                wanted.push(WantedRow { row, label, rank });
             }
         }
         wanted.shrink_to_fit();
@@ -69,7 +69,7 @@ impl<'a> Collector<'a> {
         if self.waiting.len() < self.chunk { Ok(()) } else { self.prepare_waiting() }
     }
 
-    /// Adds the wanted ones of these rows; in each record `before` other bytes precede the image.
+    /// Adds those of these rows that are wanted; in each record `before` other bytes precede the image.
     pub fn add_rows(
         &mut self,
         reader: &mut dyn Read,
@@ -90,7 +90,7 @@ impl<'a> Collector<'a> {
         skip(reader, rest).map_err(|error| failed(rows.end.saturating_sub(1), error))
     }
 
-    /// The finished set.
+    /// Prepares what is left and gives the set.
     pub fn finish(mut self) -> Result<ImageSet> {
         self.prepare_waiting()?;
         self.set.shrink();
@@ -114,7 +114,7 @@ impl<'a> Collector<'a> {
                 self.set.reserve(self.room, shape);
             }
             let Some(wanted) = self.wanted.get(self.set.len()) else { break };
-            // All images of an array have one shape, so there is no row to tell apart.
+            // All images of an array have one shape, so no row need be named.
             self.set.push(picture, wanted.label, wanted.rank, (self.path, "every image"))?;
             self.room -= 1;
         }
@@ -132,40 +132,42 @@ const RESERVE_BYTES: usize = 256 << 20;
 
 /// How the bytes of one raw image lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
+pub(super) struct PixelLayout {
     shape: ImageShape,
     row: usize,     // distance between two neighbours in a column
     column: usize,  // and in a row
     channel: usize, // and between the channels of a pixel
 }
 
-impl Layout {
-    /// `[row, column, channel]`; `None` for an image without pixels or beyond all memory.
+impl PixelLayout {
+    /// The layout `[row, column, channel]`; `None` for an image without pixels or beyond all memory.
     pub fn interleaved(height: usize, width: usize, channels: usize) -> Option<Self> {
         Self::checked(height, width, channels, |_| (width * channels, channels, 1))
     }
 
-    /// `[channel, row, column]`.
+    /// The layout `[channel, row, column]`.
     pub fn planar(height: usize, width: usize, channels: usize) -> Option<Self> {
         Self::checked(height, width, channels, |area| (width, 1, area))
     }
 
-    /// `[channel, column, row]`: MATLAB's and Fortran's order.
+    /// The layout `[channel, column, row]`, MATLAB's and Fortran's order.
     pub fn column_major(height: usize, width: usize, channels: usize) -> Option<Self> {
         Self::checked(height, width, channels, |area| (1, height, area))
     }
 
-    /// `[column, row, channel]`: the other order of `[channel, row, column]`.
+    /// The layout `[column, row, channel]`, Fortran's order of `[channel, row, column]`.
+    #[cfg(any(test, feature = "archives"))]
     pub fn column_major_interleaved(height: usize, width: usize, channels: usize) -> Option<Self> {
         Self::checked(height, width, channels, |_| (channels, channels * height, 1))
     }
 
     /// Whether images of both layouts have one shape.
+    #[cfg(feature = "archives")]
     pub fn same_size(&self, other: &Self) -> bool {
         self.shape == other.shape
     }
 
-    /// Bytes of one image.
+    /// Number of bytes of one image.
     pub fn bytes(&self) -> usize {
         self.shape.bytes()
     }
@@ -228,7 +230,7 @@ pub(super) fn at_end(reader: &mut dyn Read) -> io::Result<bool> {
     Ok(reader.take(1).read_to_end(&mut Vec::new())? == 0)
 }
 
-/// A failed read, in words.
+/// Explains a failed read in words.
 pub(super) fn unreadable(path: &Path, row: &str, error: io::Error, cure: &str) -> Error {
     if error.raw_os_error().is_some() {
         return Error::io("read", path)(error);
@@ -250,25 +252,25 @@ mod tests {
         let expected = [1, 11, 21, 2, 12, 22, 3, 13, 23, 4, 14, 24, 5, 15, 25, 6, 16, 26];
         let planar = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 21, 22, 23, 24, 25, 26];
         let columns = [1, 4, 2, 5, 3, 6, 11, 14, 12, 15, 13, 16, 21, 24, 22, 25, 23, 26];
-        let picture = |layout: Option<Layout>, raw: &[u8]| layout.unwrap().picture(raw.to_vec()).pixels;
-        assert_eq!(picture(Layout::interleaved(2, 3, 3), &expected), expected);
-        assert_eq!(picture(Layout::planar(2, 3, 3), &planar), expected);
-        assert_eq!(picture(Layout::column_major(2, 3, 3), &columns), expected);
+        let picture = |layout: Option<PixelLayout>, raw: &[u8]| layout.unwrap().picture(raw.to_vec()).pixels;
+        assert_eq!(picture(PixelLayout::interleaved(2, 3, 3), &expected), expected);
+        assert_eq!(picture(PixelLayout::planar(2, 3, 3), &planar), expected);
+        assert_eq!(picture(PixelLayout::column_major(2, 3, 3), &columns), expected);
         let columns = [1, 11, 21, 4, 14, 24, 2, 12, 22, 5, 15, 25, 3, 13, 23, 6, 16, 26];
-        assert_eq!(picture(Layout::column_major_interleaved(2, 3, 3), &columns), expected);
+        assert_eq!(picture(PixelLayout::column_major_interleaved(2, 3, 3), &columns), expected);
     }
 
     #[test]
     fn impossible_layouts_are_refused() {
-        assert_eq!(Layout::planar(0, 3, 3), None);
-        assert_eq!(Layout::planar(usize::MAX, usize::MAX, 3), None);
-        assert_eq!(Layout::interleaved(1 << 62, 1, 3), None);
+        assert_eq!(PixelLayout::planar(0, 3, 3), None);
+        assert_eq!(PixelLayout::planar(usize::MAX, usize::MAX, 3), None);
+        assert_eq!(PixelLayout::interleaved(1 << 62, 1, 3), None);
     }
 
     #[test]
     fn only_wanted_rows_are_read_and_ranks_count_all() {
         let options = ReadOptions::keeping(Prepare::AS_IS, &|_, label, rank| label == 1 || rank == 1);
-        let layout = Layout::interleaved(1, 1, 1).unwrap();
+        let layout = PixelLayout::interleaved(1, 1, 1).unwrap();
         let labels = [1, 0, 0, 1, 0];
         let mut collector = Collector::new(Path::new("x"), Split::Train, 2, labels, layout, &options);
         // Each record: one byte before, then the pixel.
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn chunks_keep_the_order() {
-        let layout = Layout::interleaved(1, 1, 1).unwrap();
+        let layout = PixelLayout::interleaved(1, 1, 1).unwrap();
         let options = ReadOptions::all(Prepare::AS_IS);
         let labels = vec![0; 5000];
         let mut collector = Collector::new(Path::new("x"), Split::Train, 1, labels, layout, &options);

@@ -12,12 +12,12 @@ pub type Colour = [f64; 3];
 pub struct Canvas(Vec<Colour>);
 
 impl Canvas {
-    /// One colour everywhere.
+    /// Makes a canvas of one colour.
     pub fn plain(colour: Colour) -> Self {
         Self(vec![colour; SIDE * SIDE])
     }
 
-    /// A colour for every pixel, from its middle (in pixels).
+    /// Makes a canvas with a colour for every pixel, computed from the middle of the pixel (in pixels).
     pub fn painted(mut colour: impl FnMut(f64, f64) -> Colour) -> Self {
         Self((0..SIDE * SIDE).map(middle).map(|(x, y)| colour(x, y)).collect())
     }
@@ -48,7 +48,7 @@ impl Canvas {
         }
     }
 
-    /// Softens; `variance` is that of the blur in square pixels.
+    /// Softens the picture; `variance` is that of the blur in square pixels.
     pub fn blur(&mut self, variance: f64) {
         // Repeated three-pixel averages: each pass along an axis with weight w has variance 2 w.
         let passes = (variance / 0.5).ceil().max(0.0) as usize;
@@ -72,7 +72,7 @@ impl Canvas {
         }
     }
 
-    /// Camera noise: partly the same in all channels, partly not.
+    /// Adds camera noise, partly the same in all channels, partly not.
     pub fn grain(&mut self, amount: f64, random: &mut Random) {
         for pixel in &mut self.0 {
             let bits = random.bits();
@@ -83,42 +83,42 @@ impl Canvas {
         }
     }
 
-    /// Spreads values around the middle: below 1 a flatter picture.
+    /// Spreads values around `middle`; a factor below 1 gives a flatter picture.
     pub fn contrast(&mut self, factor: f64, middle: f64) {
         for pixel in &mut self.0 {
             *pixel = pixel.map(|value| middle + (value - middle) * factor);
         }
     }
 
-    /// The finished picture in colour.
+    /// Gives the finished picture in colour.
     pub fn into_rgb(self) -> Picture {
         let pixels = self.0.iter().flatten().map(|&value| to_byte(value)).collect();
         Picture { width: SIDE, height: SIDE, channels: 3, pixels }
     }
 
-    /// The finished picture in grey: its red channel, for canvases painted in greys.
+    /// Gives the finished picture in grey: the red channel of a canvas painted in greys.
     pub fn into_grey(self) -> Picture {
         let pixels = self.0.iter().map(|&[value, _, _]| to_byte(value)).collect();
         Picture { width: SIDE, height: SIDE, channels: 1, pixels }
     }
 }
 
-/// A grey.
+/// The grey of this brightness, 0 to 1.
 pub const fn grey(value: f64) -> Colour {
     [value; 3]
 }
 
-/// Between two colours: `t` = 0 the first, 1 the second.
+/// Mixes two colours: `t` = 0 gives the first, 1 the second.
 pub fn mix(a: Colour, b: Colour, t: f64) -> Colour {
     [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t]
 }
 
-/// How bright a colour looks.
+/// The brightness of a colour as people see it, 0 to 1.
 pub fn brightness(colour: Colour) -> f64 {
     0.3 * colour[0] + 0.59 * colour[1] + 0.11 * colour[2]
 }
 
-/// A random colour: any hue, its strength up to `strength`, its brightness within bounds.
+/// Draws a colour of any hue, of a strength up to `strength` and of a brightness within bounds.
 pub fn any_colour(random: &mut Random, strength: f64, (dark, bright): (f64, f64)) -> Colour {
     let hue = random.between(0.0, 6.0);
     let strength = strength * random.unit().sqrt();
@@ -131,7 +131,7 @@ pub fn any_colour(random: &mut Random, strength: f64, (dark, bright): (f64, f64)
     })
 }
 
-/// A random colour that stands out against another by at least `contrast` in brightness.
+/// Draws a colour that stands out against another by at least `contrast` in brightness.
 pub fn colour_against(random: &mut Random, other: Colour, strength: f64, contrast: f64) -> Colour {
     // After a few misses the brightness is simply moved to the far side.
     for _ in 0..8 {
@@ -150,12 +150,12 @@ pub struct Noise(Vec<f64>);
 impl Noise {
     const PERIOD: usize = 16;
 
-    /// Draws the lattice.
+    /// Draws the random numbers of the lattice.
     pub fn new(random: &mut Random) -> Self {
         Self((0..Self::PERIOD * Self::PERIOD).map(|_| random.unit()).collect())
     }
 
-    /// The value at a place; features are about one unit wide.
+    /// The value of the noise at a place; features are about one unit wide.
     pub fn at(&self, x: f64, y: f64) -> f64 {
         let ease = |t: f64| t * t * (3.0 - 2.0 * t);
         let (column, row) = (x.floor(), y.floor());
@@ -166,7 +166,7 @@ impl Noise {
         upper * (1.0 - down) + lower * down
     }
 
-    /// Noise with detail at three sizes.
+    /// The value of noise with detail at three sizes.
     pub fn rough(&self, x: f64, y: f64) -> f64 {
         let finer = 0.28 * self.at(2.0 * x + 5.3, 2.0 * y + 1.7);
         0.57 * self.at(x, y) + finer + 0.15 * self.at(4.0 * x + 2.1, 4.0 * y + 9.4)

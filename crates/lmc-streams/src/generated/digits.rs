@@ -9,7 +9,7 @@ use crate::seed::Random;
 /// Class names in label order.
 pub const CLASSES: [&str; 10] = glyphs::NAMES;
 
-/// Draws one digit.
+/// Draws one digit of the class `label`; an unknown label does no harm.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let lines = glyphs::written(label, random);
     let middle = SIDE as f64 / 2.0;

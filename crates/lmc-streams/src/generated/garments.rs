@@ -9,7 +9,7 @@ use crate::seed::Random;
 pub const CLASSES: [&str; 10] =
     ["t-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"];
 
-/// Draws one garment.
+/// Draws one garment of the class `label`; an unknown label does no harm.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let middle = SIDE as f64 / 2.0;
     let centre = at(middle + 1.0 * random.normal(), middle + 1.0 * random.normal());
@@ -315,12 +315,12 @@ impl Work {
         }
     }
 
-    /// A closed piece of cloth.
+    /// Adds a closed piece of cloth.
     fn cover(&mut self, outline: &[Point]) {
         self.lay(&Mask::filled(&self.map.apply_all(outline)));
     }
 
-    /// A band of cloth along a line.
+    /// Adds a band of cloth along a line.
     fn strap(&mut self, line: &[Point], radius: f64) {
         self.lay(&Mask::stroked(&self.map.apply_all(line), radius));
     }
@@ -330,7 +330,7 @@ impl Work {
         self.canvas.paint_with(mask, |x, y| cloth.colour(x, y));
     }
 
-    /// A line on the cloth, darker (below 1) or brighter than it.
+    /// Draws a line on the cloth, darker (`tone` below 1) or brighter than it.
     fn seam(&mut self, line: &[Point], radius: f64, tone: f64) {
         let cloth = &self.cloth;
         let mask = Mask::stroked(&self.map.apply_all(line), radius);

@@ -3,26 +3,26 @@
 use super::mask::{Point, at};
 use crate::seed::Random;
 
-/// Their names, in label order.
+/// Names of the ten digits, in label order.
 pub const NAMES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 /// One line of the pen; a point given twice is a corner.
-type Line = &'static [Point];
-/// One way of writing a digit.
-type Glyph = &'static [Line];
+type PenLine = &'static [Point];
+/// One way of writing a digit, as the lines of a pen.
+type Glyph = &'static [PenLine];
 
-/// One of the ways in which people write this digit.
+/// Draws one of the ways in which people write this digit.
 pub fn written(label: u32, random: &mut Random) -> Glyph {
     let ways = WRITTEN.get(label as usize).copied().unwrap_or_default();
     random.pick(ways).copied().unwrap_or_default()
 }
 
-/// The way in which a machine prints it.
+/// The way in which a machine prints this digit.
 pub fn printed(label: u32) -> Glyph {
     WRITTEN.get(label as usize).and_then(|ways| ways.last()).copied().unwrap_or_default()
 }
 
-/// Per digit its ways of writing; the last is the printed one.
+/// The ways of writing each digit; the last of each is the printed one.
 const WRITTEN: [&[Glyph]; 10] = [
     &[&[ZERO_OPEN], &[ZERO]],
     &[&[&[at(0.05, -1.0), at(-0.05, 1.0)]], &[ONE, ONE_FOOT], &[ONE]],
@@ -39,7 +39,7 @@ const WRITTEN: [&[Glyph]; 10] = [
     &[&[NINE_STRAIGHT], &[NINE]],
 ];
 
-const ZERO: Line = &[
+const ZERO: PenLine = &[
     at(0.0, -1.0),
     at(-0.45, -0.65),
     at(-0.58, 0.0),
@@ -50,7 +50,7 @@ const ZERO: Line = &[
     at(0.45, -0.65),
     at(0.0, -1.0),
 ];
-const ZERO_OPEN: Line = &[
+const ZERO_OPEN: PenLine = &[
     at(0.25, -0.95),
     at(-0.3, -0.85),
     at(-0.6, -0.1),
@@ -61,9 +61,9 @@ const ZERO_OPEN: Line = &[
     at(0.2, -0.85),
     at(-0.1, -0.8),
 ];
-const ONE: Line = &[at(-0.38, -0.6), at(0.05, -1.0), at(0.05, -1.0), at(0.05, 1.0)];
-const ONE_FOOT: Line = &[at(-0.4, 1.0), at(0.45, 1.0)];
-const TWO: Line = &[
+const ONE: PenLine = &[at(-0.38, -0.6), at(0.05, -1.0), at(0.05, -1.0), at(0.05, 1.0)];
+const ONE_FOOT: PenLine = &[at(-0.4, 1.0), at(0.45, 1.0)];
+const TWO: PenLine = &[
     at(-0.5, -0.6),
     at(-0.25, -0.93),
     at(0.25, -0.95),
@@ -74,7 +74,7 @@ const TWO: Line = &[
     at(-0.55, 0.95),
     at(0.58, 0.95),
 ];
-const TWO_LOOP: Line = &[
+const TWO_LOOP: PenLine = &[
     at(-0.5, -0.65),
     at(-0.1, -0.98),
     at(0.38, -0.75),
@@ -86,7 +86,7 @@ const TWO_LOOP: Line = &[
     at(0.15, 0.85),
     at(0.6, 0.8),
 ];
-const THREE: Line = &[
+const THREE: PenLine = &[
     at(-0.5, -0.75),
     at(-0.1, -1.0),
     at(0.38, -0.82),
@@ -98,7 +98,7 @@ const THREE: Line = &[
     at(0.05, 1.0),
     at(-0.52, 0.8),
 ];
-const THREE_FLAT: Line = &[
+const THREE_FLAT: PenLine = &[
     at(-0.5, -0.95),
     at(0.45, -0.95),
     at(0.45, -0.95),
@@ -109,7 +109,7 @@ const THREE_FLAT: Line = &[
     at(0.05, 0.98),
     at(-0.5, 0.8),
 ];
-const FIVE: Line = &[
+const FIVE: PenLine = &[
     at(-0.35, -0.9),
     at(-0.42, -0.15),
     at(-0.42, -0.15),
@@ -119,7 +119,7 @@ const FIVE: Line = &[
     at(0.0, 0.98),
     at(-0.5, 0.85),
 ];
-const FIVE_FLAT: Line = &[
+const FIVE_FLAT: PenLine = &[
     at(0.5, -0.95),
     at(-0.38, -0.95),
     at(-0.38, -0.95),
@@ -131,7 +131,7 @@ const FIVE_FLAT: Line = &[
     at(0.05, 0.97),
     at(-0.5, 0.8),
 ];
-const SIX: Line = &[
+const SIX: PenLine = &[
     at(0.4, -0.93),
     at(-0.1, -0.75),
     at(-0.48, -0.1),
@@ -142,7 +142,7 @@ const SIX: Line = &[
     at(0.0, 0.0),
     at(-0.45, 0.3),
 ];
-const SIX_TALL: Line = &[
+const SIX_TALL: PenLine = &[
     at(0.1, -1.0),
     at(-0.25, -0.5),
     at(-0.45, 0.2),
@@ -153,8 +153,8 @@ const SIX_TALL: Line = &[
     at(-0.1, 0.35),
     at(-0.35, 0.7),
 ];
-const SEVEN: Line = &[at(-0.55, -0.9), at(0.5, -0.93), at(0.5, -0.93), at(0.1, 0.0), at(-0.15, 1.0)];
-const EIGHT_TWIST: Line = &[
+const SEVEN: PenLine = &[at(-0.55, -0.9), at(0.5, -0.93), at(0.5, -0.93), at(0.1, 0.0), at(-0.15, 1.0)];
+const EIGHT_TWIST: PenLine = &[
     at(0.38, -0.7),
     at(0.0, -1.0),
     at(-0.4, -0.7),
@@ -167,7 +167,7 @@ const EIGHT_TWIST: Line = &[
     at(0.25, -0.3),
     at(0.4, -0.75),
 ];
-const EIGHT_UPPER: Line = &[
+const EIGHT_UPPER: PenLine = &[
     at(0.0, -0.08),
     at(-0.4, -0.3),
     at(-0.38, -0.75),
@@ -176,7 +176,7 @@ const EIGHT_UPPER: Line = &[
     at(0.4, -0.3),
     at(0.0, -0.08),
 ];
-const EIGHT_LOWER: Line = &[
+const EIGHT_LOWER: PenLine = &[
     at(0.0, -0.08),
     at(-0.48, 0.25),
     at(-0.45, 0.75),
@@ -185,7 +185,7 @@ const EIGHT_LOWER: Line = &[
     at(0.48, 0.25),
     at(0.0, -0.08),
 ];
-const NINE: Line = &[
+const NINE: PenLine = &[
     at(0.45, -0.3),
     at(0.0, 0.0),
     at(-0.4, -0.2),
@@ -196,7 +196,7 @@ const NINE: Line = &[
     at(0.1, 0.75),
     at(-0.4, 0.93),
 ];
-const NINE_STRAIGHT: Line = &[
+const NINE_STRAIGHT: PenLine = &[
     at(0.4, -0.6),
     at(0.1, -0.95),
     at(-0.38, -0.75),

@@ -11,13 +11,13 @@ pub const SIDE: usize = 32;
 /// A point: in pixels on a mask, in the unit box (-1..1, y down) in a drawing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// To the right.
+    /// Distance to the right.
     pub x: f64,
-    /// Down.
+    /// Distance downwards.
     pub y: f64,
 }
 
-/// Short for a point.
+/// Makes a point; a short name, because outlines are made of many.
 pub const fn at(x: f64, y: f64) -> Point {
     Point { x, y }
 }
@@ -39,7 +39,7 @@ impl Map {
         Self { across, down, centre }
     }
 
-    /// Where a point of the drawing lies, in pixels.
+    /// Maps a point of the drawing to pixels.
     pub fn apply(&self, p: Point) -> Point {
         at(
             self.centre.x + self.across.x * p.x + self.down.x * p.y,
@@ -47,7 +47,7 @@ impl Map {
         )
     }
 
-    /// Where many points lie.
+    /// Maps many points of the drawing to pixels.
     pub fn apply_all(&self, points: &[Point]) -> Vec<Point> {
         points.iter().map(|&p| self.apply(p)).collect()
     }
@@ -87,7 +87,7 @@ pub fn curve(points: &[Point], closed: bool) -> Vec<Point> {
     result
 }
 
-/// An ellipse as an outline.
+/// The outline of an ellipse, as points.
 pub fn ellipse(centre: Point, across: f64, down: f64) -> Vec<Point> {
     const POINTS: usize = 16;
     (0..POINTS)
@@ -103,12 +103,12 @@ pub fn ellipse(centre: Point, across: f64, down: f64) -> Vec<Point> {
 pub struct Mask(Vec<f64>);
 
 impl Mask {
-    /// Nothing covered.
+    /// Makes a mask that covers nothing.
     pub fn empty() -> Self {
         Self(vec![0.0; SIDE * SIDE])
     }
 
-    /// The inside of a closed outline (even-odd rule), in pixels.
+    /// Covers the inside of a closed outline (even-odd rule), in pixels.
     pub fn filled(outline: &[Point]) -> Self {
         const SLICES: usize = 4; // per pixel row; exact across
         let mut mask = Self::empty();
@@ -133,14 +133,14 @@ impl Mask {
         mask
     }
 
-    /// A line through the points with round ends, in pixels.
+    /// Covers a line through the points with round ends, in pixels.
     pub fn stroked(line: &[Point], radius: f64) -> Self {
         let mut mask = Self::empty();
         mask.stroke(line, radius);
         mask
     }
 
-    /// Adds such a line.
+    /// Covers a line through the points with round ends, in pixels, too.
     pub fn stroke(&mut self, line: &[Point], radius: f64) {
         let reach = radius + 1.0;
         for pair in line.windows(2) {
@@ -162,7 +162,7 @@ impl Mask {
         }
     }
 
-    /// Coverage in row order.
+    /// Coverage of every pixel, row by row.
     pub fn values(&self) -> &[f64] {
         &self.0
     }

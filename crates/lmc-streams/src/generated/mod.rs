@@ -23,15 +23,16 @@ use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::Result;
 use crate::image_set::{ImageSet, ImageShape};
 use crate::picture::Picture;
+use crate::read_report::LeftOut;
 use crate::seed::Seed;
 
-/// Training images of each class.
+/// Number of training images of each class of a generated set.
 pub const TRAIN_PER_CLASS: u32 = 1500;
 
-/// Test images of each class.
+/// Number of test images of each class of a generated set.
 pub const TEST_PER_CLASS: u32 = 200;
 
-/// A kind of generated images.
+/// A family of generated images: one data set of ten classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Family {
     /// Digits written by hand, white on black, grey.
@@ -47,10 +48,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// All five.
+    /// All five families.
     pub const ALL: [Self; 5] = [Self::Digits, Self::Garments, Self::Textures, Self::Plates, Self::Objects];
 
-    /// The name of the data set.
+    /// The name by which users call the generated set.
     pub fn name(self) -> &'static str {
         match self {
             Self::Digits => "generated-digits",
@@ -72,6 +73,11 @@ impl Family {
         }
     }
 
+    /// Whether its pictures are grey, as those of the real set are.
+    pub fn is_grey(self) -> bool {
+        matches!(self, Self::Digits | Self::Garments)
+    }
+
     /// Class names in label order.
     pub fn classes(self) -> [&'static str; 10] {
         match self {
@@ -83,12 +89,12 @@ impl Family {
         }
     }
 
-    /// The family with this name.
+    /// Finds the family of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.name() == name)
     }
 
-    /// The family that stands for this real data set.
+    /// Finds the family that stands in for this real data set.
     pub fn stand_in_for(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.stands_for() == name)
     }
@@ -109,6 +115,7 @@ pub fn dataset(family: Family, seed: &Seed, options: &ReadOptions<'_>) -> Result
         train: Arc::new(images(family, seed, Split::Train, options)?),
         val: None,
         test: Arc::new(images(family, seed, Split::Test, options)?),
+        left_out: LeftOut::default(),
     })
 }
 
@@ -223,6 +230,7 @@ mod tests {
         for family in Family::ALL {
             let picture = draw(family, &standard_seed(), Split::Train, 0, 0);
             let grey = matches!(family.stands_for(), "mnist" | "fashion-mnist");
+            assert_eq!(family.is_grey(), grey);
             assert_eq!(picture.channels, if grey { 1 } else { 3 });
             assert_eq!((picture.width, picture.height), (32, 32));
             assert_eq!(picture.pixels.len(), 1024 * picture.channels);

@@ -11,7 +11,7 @@ use crate::seed::Random;
 pub const CLASSES: [&str; 10] =
     ["airplane", "boat", "car", "cup", "fish", "flower", "house", "mushroom", "tree", "umbrella"];
 
-/// Draws one object.
+/// Draws one object of the class `label`; an unknown label does no harm.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let (mut canvas, ground) = scenery(random);
     for _ in 0..1 + random.below(4) {

@@ -2,42 +2,42 @@
 
 use super::mask::{Point, at};
 
-/// One part of a thing.
+/// One part of a thing that is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its form.
+    /// The form of the part.
     pub shape: Shape,
-    /// Its colour.
+    /// The colour of the part.
     pub ink: Ink,
 }
 
 /// Which of the colours of a thing: chosen anew for every image.
 #[derive(Clone, Copy, Debug)]
 pub enum Ink {
-    /// The main colour.
+    /// The main colour of the thing.
     Body,
-    /// Any second colour.
+    /// A second colour of the thing.
     Trim,
-    /// The main colour in shadow.
+    /// The main colour of the thing in shadow.
     Dark,
-    /// The main colour, paler.
+    /// The main colour of the thing, paler.
     Pale,
 }
 
-/// A form.
+/// The form of a part, in the unit box of the thing.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
-    /// A polygon.
+    /// A polygon through these corners.
     Corners(&'static [Point]),
-    /// A closed smooth curve.
+    /// A closed smooth curve through these points.
     Round(&'static [Point]),
-    /// An ellipse: centre and half axes.
+    /// An ellipse with this centre and these half axes.
     Disc(Point, f64, f64),
-    /// A line with a radius.
+    /// A smooth line through these points, of this radius.
     Line(&'static [Point], f64),
 }
 
-/// Per class, its variants.
+/// The objects of the ten classes, each in several variants of several parts.
 pub const OBJECTS: [&[&[Part]]; 10] = [
     &[AIRPLANE_ABOVE, AIRPLANE_SIDE],
     &[SAIL, STEAMER],

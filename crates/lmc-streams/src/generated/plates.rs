@@ -9,7 +9,7 @@ use crate::seed::Random;
 /// Class names in label order.
 pub const CLASSES: [&str; 10] = glyphs::NAMES;
 
-/// Draws one plate.
+/// Draws one plate of the class `label`; an unknown label does no harm.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let wall = any_colour(random, 0.5, (0.15, 0.95));
     let contrast = random.between(0.1, 0.35);

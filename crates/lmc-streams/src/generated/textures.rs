@@ -8,7 +8,7 @@ use crate::seed::Random;
 pub const CLASSES: [&str; 10] =
     ["banded", "chequered", "dotted", "woven", "wavy", "blotchy", "cracked", "scaly", "meshed", "zigzagged"];
 
-/// Draws one piece of surface.
+/// Draws one piece of surface of the class `label`; an unknown label does no harm.
 pub fn draw(label: u32, random: &mut Random) -> Picture {
     let pale = any_colour(random, 0.8, (0.1, 1.0));
     let contrast = random.between(0.25, 0.5);

@@ -45,7 +45,7 @@ pub fn sized_images(
     count: usize,
 ) -> impl Strategy<Value = Images> {
     let size = channels * height * width;
-    // Pixels of one image repeat a short pattern: enough to tell images and places apart, and quick.
+    // Pixels of one image repeat a short pattern: enough to distinguish images and places, and quick.
     let pattern = vec(any::<u8>(), size.min(97));
     let pixels =
         pattern.prop_map(move |pattern| pattern.iter().copied().cycle().take(size).collect::<Vec<u8>>());

@@ -9,11 +9,11 @@ use std::time::Duration;
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
 pub enum Manner {
-    /// As it should be, with ranges.
+    /// Serves the file as a good server does, with ranges.
     Whole,
-    /// As it should be, but the connection is closed after so many bytes of the body.
+    /// Closes the connection after so many bytes of the body.
     CutAfter(usize),
-    /// As it should be, but after so many bytes of the body nothing more comes.
+    /// Sends nothing more after so many bytes of the body.
     StallAfter(usize),
     /// The connection is closed without a word.
     CutBeforeAnswer,
@@ -23,9 +23,9 @@ pub enum Manner {
     WrongRange,
     /// The body ends where the connection ends.
     WithoutLength,
-    /// Only a status.
+    /// Sends only a status.
     Status(u16),
-    /// To another path of the same server.
+    /// Redirects to another path of the same server.
     Redirect,
 }
 

@@ -1,0 +1,414 @@
+//! What users may count on when they bring pictures of their own: upright, of many formats, nothing dropped
+//! silently, and prepared for training as for predictions.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::webp::WebPEncoder;
+use image::{ExtendedColorType, ImageEncoder, ImageFormat};
+use lmc_streams::formats::{folder, manifest};
+use lmc_streams::{
+    Catalog, DataDirs, FitKind, OwnTask, Picture, Preparation, Prepare, ReadOptions, Resampling, Seed, Split,
+    pictures_below,
+};
+use tempfile::TempDir;
+
+fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+    let image = image::RgbImage::from_pixel(width, height, image::Rgb([grey; 3]));
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+fn png(grey: u8) -> Vec<u8> {
+    encode(grey, 2, 2, ImageFormat::Png)
+}
+
+/// Writes files below a new folder.
+fn tree(files: &[(&str, &[u8])]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (name, content) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    dir
+}
+
+fn all() -> ReadOptions<'static> {
+    ReadOptions::all(Prepare::AS_IS)
+}
+
+fn skipping() -> ReadOptions<'static> {
+    ReadOptions { skip_damaged: true, ..all() }
+}
+
+fn own(preparation: Preparation) -> OwnTask {
+    OwnTask { name: "t".into(), preparation, val_fraction: 0.0, seed: Seed::root(1), skip_damaged: false }
+}
+
+fn nothing() -> Catalog {
+    Catalog::new(DataDirs::default())
+}
+
+/// A TIFF structure with the orientation as its only entry: what EXIF is.
+fn exif(orientation: u8) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0\x01\0".to_vec();
+    bytes.extend([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0]);
+    bytes.extend([0; 4]);
+    bytes
+}
+
+/// Six grey squares of 8 x 8 pixels, three beside each other in two rows, as the values of their pixels.
+const SQUARES: [u8; 6] = [20, 60, 100, 140, 180, 220];
+
+fn squares() -> Vec<u8> {
+    (0..16).flat_map(|y| (0..24).map(move |x| SQUARES[y / 8 * 3 + x / 8])).collect()
+}
+
+/// Which of the six squares lie where, and how many beside each other.
+fn arrangement(picture: &Picture) -> (usize, Vec<usize>) {
+    let across = picture.width / 8;
+    let value = |at: usize| {
+        let (x, y) = (at % across * 8 + 4, at / across * 8 + 4);
+        picture.pixels[(y * picture.width + x) * picture.channels]
+    };
+    let nearest = |value: u8| SQUARES.iter().position(|&square| square.abs_diff(value) < 10).unwrap() + 1;
+    (across, (0..6).map(|at| nearest(value(at))).collect())
+}
+
+/// The squares 1 2 3 / 4 5 6 after each of the eight orientations.
+const TURNED: [(usize, [usize; 6]); 8] = [
+    (3, [1, 2, 3, 4, 5, 6]),
+    (3, [3, 2, 1, 6, 5, 4]),
+    (3, [6, 5, 4, 3, 2, 1]),
+    (3, [4, 5, 6, 1, 2, 3]),
+    (2, [1, 4, 2, 5, 3, 6]),
+    (2, [4, 1, 5, 2, 6, 3]),
+    (2, [6, 3, 5, 2, 4, 1]),
+    (2, [3, 6, 2, 5, 1, 4]),
+];
+
+fn jpeg(orientation: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    JpegEncoder::new_with_quality(&mut bytes, 95)
+        .write_image(&squares(), 24, 16, ExtendedColorType::L8)
+        .unwrap();
+    let mut note = b"Exif\0\0".to_vec();
+    note.extend(exif(orientation));
+    let length = (note.len() as u16 + 2).to_be_bytes();
+    let marker = [&[0xff, 0xe1], &length[..], &note].concat();
+    bytes.splice(2..2, marker);
+    bytes
+}
+
+/// A PNG with an `eXIf` chunk right behind its header.
+fn png_with_exif(orientation: u8) -> Vec<u8> {
+    let image = image::GrayImage::from_raw(24, 16, squares()).unwrap();
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    let mut bytes = bytes.into_inner();
+    let content = [b"eXIf", &exif(orientation)[..]].concat();
+    let mut crc = flate2::Crc::new();
+    crc.update(&content);
+    let length = (content.len() as u32 - 4).to_be_bytes();
+    bytes.splice(33..33, [&length[..], &content, &crc.sum().to_be_bytes()].concat());
+    bytes
+}
+
+fn webp_with_exif(orientation: u8) -> Vec<u8> {
+    let rgb: Vec<u8> = squares().into_iter().flat_map(|grey| [grey; 3]).collect();
+    let mut bytes = Vec::new();
+    let mut encoder = WebPEncoder::new_lossless(&mut bytes);
+    encoder.set_exif_metadata(exif(orientation)).unwrap();
+    encoder.write_image(&rgb, 24, 16, ExtendedColorType::Rgb8).unwrap();
+    bytes
+}
+
+/// An uncompressed grey TIFF, written by hand because the encoder notes no orientation.
+fn tiff_with_orientation(orientation: u8) -> Vec<u8> {
+    const DATA: u16 = 8 + 2 + 10 * 12 + 4;
+    let mut bytes = b"II*\0\x08\0\0\0\x0a\0".to_vec();
+    let entries: [(u16, u16); 10] = [
+        (256, 24),   // width
+        (257, 16),   // height
+        (258, 8),    // bits a sample
+        (259, 1),    // not compressed
+        (262, 1),    // black is zero
+        (273, DATA), // where the pixels begin
+        (274, u16::from(orientation)),
+        (277, 1),   // samples a pixel
+        (278, 16),  // rows a strip
+        (279, 384), // bytes of the strip
+    ];
+    for (tag, value) in entries {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend([3, 0, 1, 0, 0, 0]);
+        bytes.extend(value.to_le_bytes());
+        bytes.extend([0, 0]);
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(squares());
+    bytes
+}
+
+#[test]
+fn every_orientation_of_every_format_that_notes_one_is_turned_upright() {
+    let writers: [fn(u8) -> Vec<u8>; 4] = [jpeg, png_with_exif, webp_with_exif, tiff_with_orientation];
+    for (format, write) in writers.into_iter().enumerate() {
+        for (orientation, expected) in (1..).zip(TURNED) {
+            let picture = Picture::decode(&write(orientation)).unwrap();
+            let (across, order) = arrangement(&picture);
+            assert_eq!((across, &order[..]), (expected.0, &expected.1[..]), "format {format}: {orientation}");
+        }
+        // Numbers that mean nothing, and none at all.
+        for orientation in [0, 9] {
+            assert_eq!(arrangement(&Picture::decode(&write(orientation)).unwrap()).1, [1, 2, 3, 4, 5, 6]);
+        }
+    }
+}
+
+#[test]
+fn folders_and_lists_are_turned_upright_unless_the_options_say_no() {
+    let dir = tree(&[("a/1.jpg", &jpeg(6)), ("list.csv", b"path,label\na/1.jpg,x\n")]);
+    let list = dir.path().join("list.csv");
+    let stored = ReadOptions { upright: false, ..all() };
+    for data in [folder::read(dir.path(), &all()).unwrap(), manifest::read(&list, &all()).unwrap()] {
+        assert_eq!(arrangement(&data.train.picture(0)), (2, TURNED[5].1.to_vec()));
+    }
+    for data in [folder::read(dir.path(), &stored).unwrap(), manifest::read(&list, &stored).unwrap()] {
+        assert_eq!(arrangement(&data.train.picture(0)), (3, TURNED[0].1.to_vec()));
+    }
+}
+
+#[test]
+fn six_formats_are_read_and_a_file_is_opened() {
+    let formats = [
+        ("a.png", ImageFormat::Png),
+        ("b.jpg", ImageFormat::Jpeg),
+        ("c.webp", ImageFormat::WebP),
+        ("d.gif", ImageFormat::Gif),
+        ("e.bmp", ImageFormat::Bmp),
+        ("f.tif", ImageFormat::Tiff),
+        ("g.TIFF", ImageFormat::Tiff),
+    ];
+    let dir = TempDir::new().unwrap();
+    for (name, format) in formats {
+        fs::write(dir.path().join(name), encode(77, 5, 3, format)).unwrap();
+    }
+    let listing = pictures_below(dir.path()).unwrap();
+    assert_eq!(listing.pictures.len(), 7);
+    assert!(listing.skipped.is_empty());
+    for path in listing.pictures {
+        let picture = Picture::open(&path).unwrap();
+        assert_eq!((picture.width, picture.height), (5, 3), "{}", path.display());
+        assert!(picture.pixels.iter().all(|&value| value.abs_diff(77) <= 1), "{}", path.display());
+    }
+    let error = Picture::open(dir.path().join("no.png")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read") && error.contains("no.png"), "{error}");
+    let error = Picture::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("not a file") || error.contains("directory"), "{error}");
+}
+
+#[test]
+fn of_an_animation_the_first_frame_is_read() {
+    let mut bytes = Vec::new();
+    let mut encoder = image::codecs::gif::GifEncoder::new(&mut bytes);
+    for grey in [10, 200] {
+        let frame = image::RgbaImage::from_pixel(3, 3, image::Rgba([grey, grey, grey, 255]));
+        encoder.encode_frame(image::Frame::new(frame)).unwrap();
+    }
+    drop(encoder);
+    let picture = Picture::decode(&bytes).unwrap();
+    assert!(picture.pixels.iter().all(|&value| value.abs_diff(10) <= 1), "{:?}", picture.pixels);
+}
+
+#[test]
+fn giants_are_refused_in_every_format() {
+    // Headers that claim 60,000 x 60,000 pixels, with nothing behind them.
+    let side = 60_000_u32;
+    let mut gif = b"GIF89a".to_vec();
+    gif.extend([0x60, 0xea, 0x60, 0xea, 0, 0, 0]);
+    let mut bmp = encode(0, 1, 1, ImageFormat::Bmp);
+    bmp[18..22].copy_from_slice(&side.to_le_bytes());
+    bmp[22..26].copy_from_slice(&side.to_le_bytes());
+    let mut tiff = tiff_with_orientation(1);
+    tiff[18..20].copy_from_slice(&(side as u16).to_le_bytes());
+    tiff[30..32].copy_from_slice(&(side as u16).to_le_bytes());
+    for (name, bytes) in [("gif", gif), ("bmp", bmp), ("tiff", tiff)] {
+        let error = Picture::decode(&bytes).unwrap_err();
+        assert!(error.problem.contains("larger than 16384 pixels"), "{name}: {error}");
+    }
+    // A small GIF whose only frame is a giant.
+    let mut frame = b"GIF89a\x02\0\x02\0\0\0\0,\0\0\0\0".to_vec();
+    frame.extend([0xff, 0xff, 0xff, 0xff, 0, 2, 1, 0, 0, 0x3b]);
+    assert!(Picture::decode(&frame).is_err());
+}
+
+#[test]
+fn other_files_are_counted_and_not_dropped_silently() {
+    let text: &[u8] = b"text";
+    let dir = tree(&[
+        ("ant/1.png", &png(1)),
+        ("ant/notes.txt", text),
+        ("ant/raw/1.HEIC", text),
+        ("bee/1.png", &png(2)),
+        ("bee/1.heic", text),
+        ("bee/LICENSE", text),
+        ("bee/.hidden.txt", text),
+        ("loose.png", &png(3)),
+    ]);
+    let (task, report) =
+        own(Preparation::default()).read_with_report(dir.path().to_str().unwrap(), &nothing()).unwrap();
+    assert_eq!(task.train.len(), 2);
+    let line = "5 files skipped: 2 .heic, 1 without extension, 1 .png, 1 .txt";
+    assert_eq!(report.left_out.lines(), [line]);
+    assert_eq!((report.classes[1].name.as_str(), report.classes[1].train), ("bee", 1));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["classes"][0], serde_json::json!({"name": "ant", "train": 1, "val": 0, "test": 0}));
+    assert_eq!(json["skipped"]["heic"], 2);
+    let listing = pictures_below(&dir.path().join("bee")).unwrap();
+    assert_eq!((listing.pictures.len(), listing.skipped.total()), (1, 2));
+}
+
+#[test]
+fn split_folders_in_any_case_and_the_usual_spellings() {
+    for [train, val, test] in
+        [["Train", "VALID", "Test"], ["training", "Validation", "testing"], ["TRAIN", "dev", "TEST"]]
+    {
+        let dir = tree(&[
+            (&format!("{train}/a/1.png"), &png(1)),
+            (&format!("{train}/b/1.png"), &png(2)),
+            (&format!("{val}/a/1.png"), &png(3)),
+            (&format!("{test}/b/1.png"), &png(4)),
+            ("readme.md", b"text"),
+            (&format!("{test}/list.txt"), b"text"),
+        ]);
+        let data = folder::read(dir.path(), &all()).unwrap();
+        assert_eq!(data.classes, ["a", "b"], "{train}");
+        assert_eq!(data.val.unwrap().image(0)[0], 3, "{val}");
+        assert_eq!(data.test.image(0)[0], 4, "{test}");
+        assert_eq!(data.left_out.skipped.to_string(), "2 files skipped: 1 .md, 1 .txt");
+    }
+    for [first, second] in [["training", "val"], ["Train", "val"], ["train", "valid"]] {
+        let other = if second == "val" { "train" } else { "val" };
+        let files = [first, second, other].map(|split| format!("{split}/a/1.png"));
+        let dir = tree(&files.each_ref().map(|file| (file.as_str(), &png(1)[..])));
+        let error = folder::read(dir.path(), &all()).unwrap_err().to_string();
+        let both = if second == "val" { [first, other] } else { [second, other] };
+        assert!(both.iter().all(|name| error.contains(&format!("'{name}'"))), "{error}");
+        assert!(error.contains("both folders of") && error.contains("; join the two"), "{error}");
+    }
+}
+
+#[test]
+fn all_damaged_pictures_are_named_at_once_or_left_out() {
+    let cut = &encode(9, 40, 40, ImageFormat::Png)[..60];
+    let good = encode(5, 40, 40, ImageFormat::Png);
+    let mut files: Vec<(String, &[u8])> =
+        vec![("train/a/good.png".into(), &good), ("test/b/good.png".into(), &good)];
+    files.extend((0..12).map(|at| (format!("train/b/{at:02}.png"), cut)));
+    files.extend([("train/b/good.png".into(), &good[..]), ("test/a/text.png".into(), b"words")]);
+    let dir = tree(&files.iter().map(|(name, content)| (name.as_str(), *content)).collect::<Vec<_>>());
+    let error = folder::read(dir.path(), &all()).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: 13 damaged pictures: ", dir.path().display())), "{error}");
+    assert!(error.contains("train/b/00.png (the PNG picture is damaged"), "{error}");
+    assert!(
+        error.contains("09.png") && !error.contains("10.png") && error.contains("and 3 more;"),
+        "{error}"
+    );
+    assert!(!error.contains('\n') && error.ends_with("leave them out with --skip-damaged"), "{error}");
+    let data = folder::read(dir.path(), &skipping()).unwrap();
+    assert_eq!((data.train.len(), data.test.len(), data.left_out.damaged.len()), (2, 1, 13));
+    // What was left out is counted at the source: ranks stay those of the folder.
+    assert_eq!((data.train.source_counts(), data.train.rank(1)), (&[1, 13][..], 12));
+    let last = data.left_out.damaged.last().unwrap();
+    assert!(last.place.ends_with("test/a/text.png") && last.problem.contains("not a PNG"), "{last:?}");
+
+    let task = OwnTask { skip_damaged: true, ..own(Preparation::default()) };
+    let (_, report) = task.read_with_report(dir.path().to_str().unwrap(), &nothing()).unwrap();
+    assert!(report.left_out.lines()[0].starts_with("13 damaged pictures left out: "));
+    assert_eq!((report.pictures(Split::Train), report.pictures(Split::Test)), (2, 1));
+}
+
+#[test]
+fn the_damaged_pictures_of_a_list_are_named_by_their_lines() {
+    let csv = b"path,label\na.png,x\ngone.png,x\ntext.png,y\na.png,y\n";
+    let dir = tree(&[("list.csv", csv), ("a.png", &png(1)), ("text.png", b"words")]);
+    let list = dir.path().join("list.csv");
+    let error = manifest::read(&list, &all()).unwrap_err().to_string();
+    assert!(
+        error.contains("2 damaged pictures: ") && error.contains("list.csv, line 3 (there is no file"),
+        "{error}"
+    );
+    assert!(
+        error.contains("list.csv, line 4 ('") && error.contains("text.png': this is not a PNG"),
+        "{error}"
+    );
+    let data = manifest::read(&list, &skipping()).unwrap();
+    assert_eq!((data.train.len(), data.left_out.damaged.len()), (2, 2));
+}
+
+#[test]
+fn a_class_without_intact_pictures_is_an_error_even_when_damage_is_skipped() {
+    let dir = tree(&[("a/1.png", &png(1)), ("b/1.png", b"words")]);
+    let task = OwnTask { skip_damaged: true, ..own(Preparation::default()) };
+    let error = task.read(dir.path().to_str().unwrap(), &nothing()).unwrap_err().to_string();
+    assert!(error.contains("class 'b' has no training images"), "{error}");
+}
+
+/// Ten images of 28 x 28 pixels as IDX files, and the same as pictures.
+fn small_mnist() -> (TempDir, Vec<Picture>) {
+    let value = |image: usize, at: usize| ((image * 31 + at * at * 7 + at / 28 * 13) % 256) as u8;
+    let pictures: Vec<Picture> = (0..10)
+        .map(|image| {
+            let pixels = (0..784).map(|at| value(image, at)).collect();
+            Picture { width: 28, height: 28, channels: 1, pixels }
+        })
+        .collect();
+    let mut images = vec![0, 0, 8, 3, 0, 0, 0, 10, 0, 0, 0, 28, 0, 0, 0, 28];
+    pictures.iter().for_each(|picture| images.extend(&picture.pixels));
+    let labels: Vec<u8> = [0, 0, 8, 1, 0, 0, 0, 10].into_iter().chain(0..10).collect();
+    let dir = tree(&[
+        ("mnist/train-images-idx3-ubyte", &images),
+        ("mnist/train-labels-idx1-ubyte", &labels),
+        ("mnist/t10k-images-idx3-ubyte", &images),
+        ("mnist/t10k-labels-idx1-ubyte", &labels),
+    ]);
+    (dir, pictures)
+}
+
+#[test]
+fn a_known_data_set_is_prepared_as_pictures_for_predictions_are() {
+    let (dir, pictures) = small_mnist();
+    let catalog = Catalog::new(DataDirs::only(dir.path()));
+    for preparation in [
+        Preparation::default(),
+        Preparation { size: 48, channels: 1, ..Preparation::default() },
+        Preparation { fit: FitKind::Stretch, resampling: Resampling::Bilinear, ..Preparation::default() },
+    ] {
+        let task = own(preparation).read("mnist", &catalog).unwrap();
+        assert_eq!(task.train.shape().channels, preparation.channels);
+        for (at, picture) in pictures.iter().enumerate() {
+            assert_eq!(task.train.picture(at), preparation.apply(picture.clone()), "{preparation:?}");
+        }
+    }
+    // The streams of the paper keep their own rule.
+    let paper = catalog.read("mnist", 32, &|_, _, _| true).unwrap();
+    assert_ne!(paper.train.picture(0).into_rgb(), Preparation::default().apply(pictures[0].clone()));
+}
+
+#[test]
+fn a_known_name_comes_before_a_folder_and_a_damaged_set_is_named() {
+    let (dir, _) = small_mnist();
+    fs::remove_file(dir.path().join("mnist/t10k-labels-idx1-ubyte")).unwrap();
+    let catalog = Catalog::new(DataDirs::only(dir.path()));
+    let error = own(Preparation::default()).read("mnist", &catalog).unwrap_err().to_string();
+    let place = Path::new(dir.path()).join("mnist").display().to_string();
+    assert!(error.starts_with(&place) && error.contains("'mnist' is damaged or incomplete"), "{error}");
+    assert!(error.contains("lmc data get mnist"), "{error}");
+}
