@@ -5,14 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use lmc::module::Origin;
-use lmc::network::NetworkConfig;
-use lmc::tensors::parameter_count;
-use lmc::{Learner, LearnerConfig};
+use lmc::internals::module::{LocalModule, Origin};
+use lmc::internals::tensors::parameter_count;
+use lmc::{LearnerConfig, Model, NetworkConfig, Preparation};
 use serde::Serialize;
 
 use crate::output::{grouped, print, print_json, table};
-use crate::threads::device;
 
 /// Look inside a model: its modules, where they come from, its tasks and classes.
 #[derive(Args, Debug)]
@@ -22,7 +20,7 @@ use crate::threads::device;
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -32,6 +30,7 @@ struct Inspected<'a> {
     file: String,
     bytes: u64,
     network: &'a NetworkConfig,
+    preparation: &'a Preparation,
     learner: &'a LearnerConfig,
     layers: Vec<Vec<Module<'a>>>,
     heads: Vec<Head<'a>>,
@@ -43,8 +42,9 @@ struct Inspected<'a> {
 struct Module<'a> {
     origin: &'a Origin,
     parameters: usize,
-    /// Usual structural loss.
+    /// Mean of the structural loss.
     mean: f64,
+    /// Standard deviation of the structural loss.
     deviation: f64,
     batches: u64,
 }
@@ -54,17 +54,17 @@ struct Head<'a> {
     task: &'a str,
     classes: &'a [String],
     parameters: usize,
-    /// Whether it can tell what it has never seen.
+    /// Whether it has the distribution of its task's scores, which novelty needs.
     calibrated: bool,
 }
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let learner = Learner::load(&arguments.model, &device())?;
+    let model = Model::load(&arguments.model)?;
     let bytes = fs::metadata(&arguments.model).context("cannot read the size of the file")?.len();
-    let network = &learner.network;
-    let granularity = learner.config.statistics.granularity;
-    let module = |module: &'_ lmc::module::LocalModule| -> (usize, f64, f64) {
+    let network = &model.network;
+    let granularity = model.config.statistics.granularity;
+    let module = |module: &'_ LocalModule| -> (usize, f64, f64) {
         (parameter_count(module), module.statistics.mean(), module.statistics.deviation(granularity))
     };
     let layers: Vec<Vec<Module<'_>>> = network
@@ -85,14 +85,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             task: &head.task,
             classes: &head.classes,
             parameters: parameter_count(head),
-            calibrated: head.familiar.is_some(),
+            calibrated: head.gaussian.is_some(),
         })
         .collect();
     let inspected = Inspected {
         file: arguments.model.display().to_string(),
         bytes,
         network: &network.config,
-        learner: &learner.config,
+        preparation: &model.preparation,
+        learner: &model.config,
         layers,
         heads,
         modules: network.modules().iter().sum(),
@@ -107,6 +108,8 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
         "{}: {depth} layers of {width} channels on {size}x{size} images with {channels} channels",
         inspected.file
     ))?;
+    let Preparation { fit, resampling, .. } = inspected.preparation;
+    print(&format!("pictures are prepared by: {fit}, {resampling}"))?;
     let mut rows = Vec::new();
     for (layer, modules) in inspected.layers.iter().enumerate() {
         for (number, module) in modules.iter().enumerate() {
@@ -117,13 +120,13 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
                 number.to_string(),
                 format!("{task}{from_model}"),
                 (epoch + 1).to_string(),
-                from.clone(),
+                from.to_string(),
                 format!("{:.4} ± {:.4}", module.mean, module.deviation),
                 grouped(module.parameters as u64),
             ]);
         }
     }
-    let titles = ["layer", "module", "born in task", "epoch", "from", "usual loss", "parameters"];
+    let titles = ["layer", "module", "added in task", "epoch", "started from", "structural loss", "parameters"];
     print(&table(&titles, &["layer", "module", "epoch", "parameters"], rows))?;
     print("")?;
     let rows = inspected

@@ -3,50 +3,62 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use burn::tensor::Device;
 use clap::Args;
-use lmc::events::Event;
-use lmc::network::NetworkConfig;
-use lmc::{Error, Learned, Learner, LearnerConfig, Material, checkpoint, presets};
-use lmc_streams::{Catalog, OwnTask, Seed, Task, TaskSet};
+use lmc::internals::training::config::EpochBudget;
+use lmc::{
+    Error, Evaluation, Event, LearnerConfig, Model, ModelConfig, NetworkConfig, Preparation, Preset,
+    TaskData, TaskReport, TestSet,
+};
+use lmc_streams::{Catalog, FitKind, OwnTask, ReadReport, Resampling, Seed, Task, TaskSet};
 use serde::{Deserialize, Serialize};
 
-use crate::answers::accuracies;
+use crate::compute::Compute;
 use crate::interrupt;
+use crate::learn_plan;
 use crate::output::{grouped, percent, print, print_json, spinner, table};
 use crate::progress::Progress;
-use crate::threads::{Threads, device};
 
-/// Teach a model file a new task; the file is made if there is none. What it knew stays as it is.
+/// Teach a model file a new task; the file is made if there is none. Its modules of earlier tasks stay as they are.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc learn shop.lmc --task fruit --data fruit/              a folder with one folder of pictures per class
   lmc learn shop.lmc --task bread --data bread.csv           a list with the columns path,label
-  lmc learn shop.lmc --task tea --data tea/ --check fruit=fruit/   and what became of the old task
+  lmc learn shop.lmc --task tea --data tea/ --check fruit=fruit/   and the accuracy of an old task, before and after
   lmc learn digits.lmc --task mnist --data mnist             a known data set on this machine
-A task that was interrupted goes on with the same command.")]
+A task that was interrupted resumes with the same command.")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
     /// Name of the new task.
     #[arg(long)]
     task: String,
-    /// Its pictures: a folder of class folders (or of train, val and test), a .csv, .npz or .parquet file, or the
+    /// Pictures of the task: a folder of class folders (or of train, val and test), a .csv, .npz or .parquet file, or the
     /// name of a data set.
     #[arg(long)]
     data: String,
-    /// Epochs; by default 20 to 100, by the number of images.
+    /// Number of epochs; by default 20 to 100, by the number of images.
     #[arg(long)]
     epochs: Option<usize>,
     /// Share of the images to validate on, where the data have no split for it.
     #[arg(long, default_value_t = 0.15, value_name = "SHARE")]
     val_fraction: f64,
+    /// Leave damaged pictures out and list them, instead of stopping.
+    #[arg(long)]
+    skip_damaged: bool,
     /// New model: side of the images in pixels.
     #[arg(long, value_name = "PIXELS")]
     image_size: Option<usize>,
     /// New model: channels of the images, 1 (grey) or 3.
     #[arg(long)]
     channels: Option<usize>,
+    /// New model: how pictures become squares, crop (the centre) or stretch.
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(FitKind::NAMES))]
+    fit: Option<String>,
+    /// New model: how pictures are resized, bicubic or bilinear.
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Resampling::NAMES))]
+    resampling: Option<String>,
     /// New model: channels of all maps.
     #[arg(long)]
     width: Option<usize>,
@@ -62,18 +74,18 @@ pub struct Arguments {
     /// Data of old tasks, TASK=PATH or PATH: their accuracy before and after.
     #[arg(long, num_args = 1.., value_name = "TASK=PATH")]
     check: Vec<String>,
-    /// The result as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    threads: Threads,
+    compute: Compute,
 }
 
-/// What a checkpoint of this verb remembers.
+/// What a checkpoint of this verb holds besides the model: a task resumes only if nothing of it has changed.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Progressed {
-    /// Of the model before the task; empty if there was none.
+struct LearnProgress {
+    /// Hash of the model file before the task; empty if there was none.
     model: String,
     task: String,
     data: String,
@@ -81,97 +93,119 @@ struct Progressed {
     config: LearnerConfig,
 }
 
+/// Accuracy of an old task before and after the new one, as shares of 1.
 #[derive(Serialize)]
-struct Checked {
+struct OldTask {
     task: String,
+    /// In batches of the task, which is not given.
     before: f64,
     after: f64,
+    /// In batches of the task, which is given.
+    task_given_before: f64,
+    task_given_after: f64,
 }
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
-    arguments.threads.apply()?;
-    let mut learner = if arguments.model.exists() {
-        let learner = Learner::load(&arguments.model, &device())?;
-        refuse_shape(arguments, &learner.network.config)?;
-        learner
-    } else {
-        new_model(arguments)?
+    let device = arguments.compute.init()?;
+    let mut model = match arguments.model.exists() {
+        true => existing_model(arguments, &device)?,
+        false => new_model(arguments, &device)?,
     };
-    if learner.network.heads.iter().any(|head| head.task == arguments.task) {
-        let problem = format!("'{}' has learned it already", arguments.model.display());
-        return Err(
-            Error::setting(format!("task '{}'", arguments.task), problem, "choose another name").into()
-        );
-    }
-    let task = read(&arguments.task, &arguments.data, arguments.val_fraction, &learner, catalog)?;
-    let old = old_tasks(&arguments.check, &learner, catalog)?;
-    let before = accuracies(&learner, &old)?;
-    let base = learner.config.clone();
-    learner.config = scaled(&base, arguments.epochs, task.train.len())?;
-    let partial = partial_path(&arguments.model);
-    let progressed = Progressed {
+    let source = Source { val_fraction: arguments.val_fraction, skip_damaged: arguments.skip_damaged };
+    let (task, found) = source.read(&arguments.task, &arguments.data, &model, catalog)?;
+    let old = old_tasks(&arguments.check, &model, catalog)?;
+    let data = TaskData::from(&task);
+    let epochs = epochs(arguments, &model.config)?;
+    let progress = LearnProgress {
         model: fingerprint(&arguments.model)?,
         task: arguments.task.clone(),
         data: arguments.data.clone(),
         images: task.train.len(),
-        config: learner.config.clone(),
+        config: model.config.for_task(&task.train, epochs)?,
     };
+    let partial = partial_path(&arguments.model);
     if partial.exists() {
-        learner = resume(&partial, &progressed)?;
+        model = resume(&partial, &progress, &model, &device)?;
+    }
+    if !arguments.json {
+        learn_plan::show(&found, &model.plan(data, epochs)?, model.progress())?;
+    }
+    let before = evaluate(&model, &old)?;
+    if model.progress().is_none() {
+        model.begin_for(data, epochs)?;
     }
     interrupt::listen()?;
-    let mut progress = Progress::new(arguments.json);
-    let material = Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
-    let learned = learner.learn(material, &mut |learner, event| {
-        progress.show(&event);
+    let mut shown = Progress::new(arguments.json);
+    let report = model.learn_with(data, &mut |model, event| {
+        shown.show(&event);
         if let Event::EpochEnded { epoch, .. } = event {
-            checkpoint::save(learner, &progressed, &partial)?;
+            model.save_checkpoint(&progress, &partial)?;
             if interrupt::asked() {
                 return Err(Error::Stopped { done: format!("epoch {}, which is saved", epoch + 1) });
             }
         }
         Ok(())
     })?;
-    learner.config = base;
-    learner.save(&arguments.model)?;
+    model.save(&arguments.model)?;
     remove(&partial)?;
-    let after = accuracies(&learner, &old)?;
-    let checked: Vec<Checked> = old
-        .iter()
-        .zip(before.iter().zip(after))
-        .map(|((head, _), (before, after))| Checked {
-            task: learner.network.heads[*head].task.clone(),
-            before: before.headline(true),
-            after: after.headline(true),
-        })
-        .collect();
-    report(arguments, &task, &learned, &checked)
+    let after = evaluate(&model, &old)?;
+    let checked = old.iter().zip(before.iter().zip(&after)).map(|((head, _), (before, after))| OldTask {
+        task: model.network.heads[*head].task.clone(),
+        before: before.task_batch.accuracy(),
+        after: after.task_batch.accuracy(),
+        task_given_before: before.task_given.accuracy(),
+        task_given_after: after.task_given.accuracy(),
+    });
+    show(arguments, &task, &found, &report, &checked.collect::<Vec<_>>())
 }
 
-fn new_model(arguments: &Arguments) -> Result<Learner> {
-    let defaults = NetworkConfig::default();
+fn existing_model(arguments: &Arguments, device: &Device) -> Result<Model> {
+    let model = Model::load_on(&arguments.model, device)?;
+    refuse_changes(arguments, &model)?;
+    if model.tasks().any(|task| task == arguments.task) {
+        let problem = format!("'{}' has learned it already", arguments.model.display());
+        let field = format!("task '{}'", arguments.task);
+        return Err(Error::setting(field, problem, "choose another name").into());
+    }
+    Ok(model)
+}
+
+fn new_model(arguments: &Arguments, device: &Device) -> Result<Model> {
+    let preset: Preset = arguments.preset.as_deref().unwrap_or("own").parse()?;
+    let defaults = ModelConfig::new(preset);
     let network = NetworkConfig {
-        size: arguments.image_size.unwrap_or(defaults.size),
-        channels: arguments.channels.unwrap_or(defaults.channels),
-        width: arguments.width.unwrap_or(defaults.width),
-        depth: arguments.depth.unwrap_or(defaults.depth),
-        ..defaults
+        size: arguments.image_size.unwrap_or(defaults.network.size),
+        channels: arguments.channels.unwrap_or(defaults.network.channels),
+        width: arguments.width.unwrap_or(defaults.network.width),
+        depth: arguments.depth.unwrap_or(defaults.network.depth),
+        ..defaults.network
     };
-    let config = presets::preset(arguments.preset.as_deref().unwrap_or("own"))?;
-    Ok(Learner::new(&network, config, arguments.seed.unwrap_or(180), &device())?)
+    let mut preparation = Preparation::default();
+    if let Some(fit) = &arguments.fit {
+        preparation.fit = fit.parse()?;
+    }
+    if let Some(resampling) = &arguments.resampling {
+        preparation.resampling = resampling.parse()?;
+    }
+    let seed = arguments.seed.unwrap_or(defaults.seed);
+    Ok(ModelConfig { network, preparation, seed, device: device.clone(), ..defaults }.init()?)
 }
 
-/// A model has one shape and one method for life.
-fn refuse_shape(arguments: &Arguments, network: &NetworkConfig) -> Result<()> {
-    for (field, asked, has) in [
-        ("--image-size", arguments.image_size, network.size),
-        ("--channels", arguments.channels, network.channels),
-        ("--width", arguments.width, network.width),
-        ("--depth", arguments.depth, network.depth),
+/// A model has one shape, one preparation and one method for life.
+fn refuse_changes(arguments: &Arguments, model: &Model) -> Result<()> {
+    let (network, preparation) = (&model.network.config, &model.preparation);
+    let number = |value: Option<usize>| value.map(|value| value.to_string());
+    for (field, wanted, has) in [
+        ("--image-size", number(arguments.image_size), network.size.to_string()),
+        ("--channels", number(arguments.channels), network.channels.to_string()),
+        ("--width", number(arguments.width), network.width.to_string()),
+        ("--depth", number(arguments.depth), network.depth.to_string()),
+        ("--fit", arguments.fit.clone(), preparation.fit.to_string()),
+        ("--resampling", arguments.resampling.clone(), preparation.resampling.to_string()),
     ] {
-        if let Some(asked) = asked.filter(|&asked| asked != has) {
-            let problem = format!("the model was made with {has}, not {asked}");
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != has) {
+            let problem = format!("the model was made with {has}, not {wanted}");
             return Err(Error::setting(field, problem, "leave it out, or begin a new model").into());
         }
     }
@@ -184,69 +218,89 @@ fn refuse_shape(arguments: &Arguments, network: &NetworkConfig) -> Result<()> {
     Ok(())
 }
 
-/// The model's settings with phases for this task: few images need more epochs.
-fn scaled(base: &LearnerConfig, epochs: Option<usize>, images: usize) -> Result<LearnerConfig> {
-    const STEPS: usize = 2000;
-    let steps = images.div_ceil(base.batch).max(1);
-    let automatic = *base == presets::preset("own")?;
-    let default = if automatic { (STEPS / steps).clamp(20, 100) } else { base.epochs };
-    let epochs = epochs.unwrap_or(default);
-    if epochs == 0 {
-        return Err(Error::setting("--epochs", "it is 0", "use 1 or more").into());
+/// The number of epochs to scale the task's phases to; `None` to let the number of images decide.
+fn epochs(arguments: &Arguments, config: &LearnerConfig) -> Result<Option<usize>> {
+    match (arguments.epochs, config.budget) {
+        (Some(0), _) => Err(Error::setting("--epochs", "it is 0", "use 1 or more").into()),
+        (None, EpochBudget::Fixed) => Ok(Some(config.epochs)),
+        (epochs, _) => Ok(epochs),
     }
-    let mut config = base.clone();
-    presets::scale_epochs(&mut config, epochs, steps);
-    Ok(config)
 }
 
-/// Reads the data of a task for a model.
-pub fn read(
-    name: &str,
-    source: &str,
-    val_fraction: f64,
-    learner: &Learner,
-    catalog: &Catalog,
-) -> Result<Task> {
-    let waiting = spinner(format!("reading {source}"));
-    let config = &learner.network.config;
-    let own = OwnTask {
-        name: name.to_owned(),
-        size: config.size,
-        channels: config.channels,
-        val_fraction,
-        seed: Seed::root(learner.seed).named("validation").named(name),
-    };
-    let task = own.read(source, catalog)?;
-    waiting.finish_and_clear();
-    Ok(task)
+/// How a user's data are read.
+pub struct Source {
+    /// Share of the training images to validate on, where the data have no split for it.
+    pub val_fraction: f64,
+    /// Whether damaged pictures are left out.
+    pub skip_damaged: bool,
+}
+
+impl Source {
+    /// All images of a source, for evaluation.
+    pub const WHOLE: Self = Self { val_fraction: 0.0, skip_damaged: false };
+
+    /// Reads the data of a task, prepared as the model's pictures are.
+    pub fn read(
+        &self,
+        name: &str,
+        source: &str,
+        model: &Model,
+        catalog: &Catalog,
+    ) -> Result<(Task, ReadReport)> {
+        let waiting = spinner(format!("reading {source}"));
+        let own = OwnTask {
+            name: name.to_owned(),
+            preparation: model.preparation,
+            val_fraction: self.val_fraction,
+            seed: Seed::root(model.seed).named("validation").named(name),
+            skip_damaged: self.skip_damaged,
+        };
+        let found = own.read_with_report(source, catalog)?;
+        waiting.finish_and_clear();
+        Ok(found)
+    }
 }
 
 /// Heads and test images of the tasks that are checked.
-fn old_tasks(check: &[String], learner: &Learner, catalog: &Catalog) -> Result<Vec<(usize, TaskSet)>> {
+fn old_tasks(check: &[String], model: &Model, catalog: &Catalog) -> Result<Vec<(usize, TaskSet)>> {
     let mut tasks = Vec::new();
     for text in check {
         let (name, source) = match text.split_once('=') {
             Some((name, source)) => (Some(name), source),
             None => (None, text.as_str()),
         };
-        let task = read("check", source, 0.0, learner, catalog)?;
-        let head = match name {
-            Some(name) => crate::answers::head(learner, name)?,
+        let (data, _) = Source::WHOLE.read("check", source, model, catalog)?;
+        let task = match name {
+            Some(name) => name.to_owned(),
             None => {
-                let fits = |head: &lmc::head::Head| same_classes(&head.classes, &task.classes);
-                learner.network.heads.iter().position(fits).ok_or_else(|| {
+                let mut heads = model.network.heads.iter();
+                let fits = heads.find(|head| same_classes(&head.classes, &data.classes)).ok_or_else(|| {
                     let problem = "no task of the model has these classes";
                     Error::setting(format!("--check {text}"), problem, "name the task: --check TASK=PATH")
-                })?
+                })?;
+                fits.task.clone()
             }
         };
-        tasks.push((head, crate::answers::relabelled(&task, &learner.network.heads[head])?));
+        tasks.push(model.test_images(&task, &data)?);
     }
     Ok(tasks)
 }
 
 fn same_classes(a: &[String], b: &[String]) -> bool {
     a.len() == b.len() && b.iter().all(|class| a.contains(class))
+}
+
+/// Evaluates sets, each with the number of its head.
+pub fn evaluate(model: &Model, sets: &[(usize, TaskSet)]) -> Result<Vec<Evaluation>> {
+    if sets.is_empty() {
+        return Ok(Vec::new());
+    }
+    if sets.iter().any(|(_, images)| images.is_empty()) {
+        return Err(Error::setting("data", "there are no images", "give some").into());
+    }
+    let sets: Vec<TestSet<'_>> =
+        sets.iter().map(|(task, images)| TestSet { task: *task, images, normalisation: None }).collect();
+    Ok(model.evaluate(&sets)?)
 }
 
 fn partial_path(model: &Path) -> PathBuf {
@@ -259,19 +313,22 @@ fn fingerprint(model: &Path) -> Result<String> {
     if !model.exists() {
         return Ok(String::new());
     }
-    let bytes = fs::read(model).with_context(|| format!("cannot read {}", model.display()))?;
+    let bytes = fs::read(model).map_err(lmc_streams::Error::io("read", model))?;
     Ok(blake3::hash(&bytes).to_hex().to_string())
 }
 
-/// Goes on with a task that was interrupted, if it is the same.
-fn resume(partial: &Path, wanted: &Progressed) -> Result<Learner> {
-    let (learner, found) = checkpoint::load::<Progressed>(partial, &device())?;
+/// Resumes a task that was interrupted, if it is the same.
+fn resume(partial: &Path, wanted: &LearnProgress, model: &Model, device: &Device) -> Result<Model> {
+    let (mut resumed, found) = Model::load_checkpoint::<LearnProgress>(partial, device)?;
     if found != *wanted {
         let problem = format!("this is task '{}' from {}, half learned", found.task, found.data);
         let cure = "finish it with the command that began it, or delete the file";
         return Err(Error::bad(partial, problem, cure).into());
     }
-    Ok(learner)
+    // Checkpoints of earlier versions hold the settings of the task instead of the model's.
+    resumed.config = model.config.clone();
+    resumed.preparation = model.preparation;
+    Ok(resumed)
 }
 
 fn remove(partial: &Path) -> Result<()> {
@@ -281,11 +338,18 @@ fn remove(partial: &Path) -> Result<()> {
     Ok(())
 }
 
-fn report(arguments: &Arguments, task: &Task, learned: &Learned, checked: &[Checked]) -> Result<()> {
+fn show(
+    arguments: &Arguments,
+    task: &Task,
+    found: &ReadReport,
+    report: &TaskReport,
+    checked: &[OldTask],
+) -> Result<()> {
     if arguments.json {
-        return print_json(&serde_json::json!({ "learned": learned, "checked": checked }));
+        let result = serde_json::json!({ "data": found, "learned": report, "checked": checked });
+        return print_json(&result);
     }
-    let layers = learned.modules.iter().zip(&learned.modules_before).enumerate();
+    let layers = report.modules.iter().zip(&report.modules_before).enumerate();
     let rows = layers
         .map(|(layer, (after, before))| {
             vec![layer.to_string(), before.to_string(), (after - before).to_string(), after.to_string()]
@@ -293,21 +357,22 @@ fn report(arguments: &Arguments, task: &Task, learned: &Learned, checked: &[Chec
         .collect();
     let titles = ["layer", "modules before", "new", "after"];
     print(&table(&titles, &titles, rows))?;
-    let accuracy = learned.val_accuracy.map_or("not measured".to_owned(), percent);
+    let accuracy = report.val_accuracy.map_or("not measured".to_owned(), percent);
     print(&format!(
         "'{}': {} classes, {} training images, validation accuracy {accuracy} (best epoch {} of {})",
         task.name,
         task.classes.len(),
         grouped(task.train.len() as u64),
-        learned.best_epoch + 1,
-        learned.epochs
+        report.best_epoch + 1,
+        report.epochs
     ))?;
     if !checked.is_empty() {
-        let rows = checked
-            .iter()
-            .map(|row| vec![row.task.clone(), percent(row.before), percent(row.after)])
-            .collect();
-        print(&table(&["old task", "before", "after"], &["before", "after"], rows))?;
+        let row = |old: &OldTask| {
+            let shares = [old.before, old.after, old.task_given_before, old.task_given_after];
+            std::iter::once(old.task.clone()).chain(shares.map(percent)).collect()
+        };
+        let titles = ["old task", "before", "after", "task given, before", "task given, after"];
+        print(&table(&titles, &titles[1..], checked.iter().map(row).collect()))?;
     }
     print(&format!("written: {}", arguments.model.display()))
 }

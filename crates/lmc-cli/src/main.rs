@@ -3,16 +3,18 @@
 //! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
 //! 70 a bug of ours; 75 another process works on the same run; 130 stopped by Ctrl-C.
 
-mod answers;
 mod bench;
 mod bench_growth;
 mod bench_methods;
+mod compute;
 mod data;
 mod demo;
 mod evaluate;
+mod inference_options;
 mod inspect;
 mod interrupt;
 mod learn;
+mod learn_plan;
 mod merge;
 mod output;
 mod predict;
@@ -21,7 +23,6 @@ mod report;
 mod run;
 mod streams;
 mod sweep;
-mod threads;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -38,16 +39,16 @@ use lmc_streams::{Catalog, DataDirs, Error};
 #[command(after_help = "Examples:
   lmc demo                                       a network grows over six generated tasks, in minutes
   lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
-  lmc predict shop.lmc photo.jpg                 and says what it sees, without being told the task
+  lmc predict shop.lmc photo.jpg                 and classifies, without being given the task
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
-  lmc sweep experiments/table1/generated.toml    a grid of experiments: the paper's table 1
+  lmc sweep experiments/table1/generated.toml    the paper's table 1, without any data
   lmc report runs --out report                   all runs as tables beside the paper's, and a page
   lmc streams show s_minus --sheet s_minus.png   a stream of the paper as a table and a picture
   lmc streams list                               all streams
   lmc data list                                  data sets: known, and on this machine
   lmc bench                                      how fast this machine trains")]
 struct Cli {
-    /// Folder with data sets; searched before $LMC_DATA, ../shared/data and the platform's data folder.
+    /// Folder with data sets; searched before $LMC_DATA and the platform's data folder.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 

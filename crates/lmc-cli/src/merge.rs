@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use lmc::{Learner, merge};
+use lmc::Model;
 
 use crate::output::{print, print_json, table};
-use crate::threads::device;
 
 /// Merge models of several sites into one that knows all their tasks. No data, no training.
 #[derive(Args, Debug)]
@@ -21,7 +20,7 @@ pub struct Arguments {
     /// The merged model file.
     #[arg(long)]
     out: PathBuf,
-    /// What was done, as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -30,10 +29,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut models = Vec::new();
     for path in &arguments.models {
-        models.push((name(path), Learner::load(path, &device())?));
+        models.push((name(path), Model::load(path)?));
     }
-    let (learner, merged) = merge::merge(&models)?;
-    learner.save(&arguments.out)?;
+    let (model, merged) = Model::merge_named(&models)?;
+    model.save(&arguments.out)?;
     if arguments.json {
         return print_json(&merged);
     }
@@ -47,8 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             vec![name.clone(), listed(modules), model.network.heads.len().to_string()]
         })
         .collect();
-    let tasks = learner.network.heads.len().to_string();
-    rows.push(vec![arguments.out.display().to_string(), listed(&learner.network.modules()), tasks]);
+    let tasks = model.network.heads.len().to_string();
+    rows.push(vec![arguments.out.display().to_string(), listed(&model.network.modules()), tasks]);
     print(&table(&["model", "modules per layer", "tasks"], &["tasks"], rows))?;
     for [model, old, new] in &merged.renamed {
         print(&format!("task '{old}' of {model} is now '{new}'"))?;

@@ -1,55 +1,51 @@
-//! `lmc predict`: what pictures show, without being told which task they belong to.
+//! `lmc predict`: classifies pictures whose task is not given.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lmc::head::HeadSelection;
-use lmc::prediction::{Company, Predictions, images};
-use lmc::{Error, Learner};
-use lmc_streams::formats::decode::decode;
-use lmc_streams::formats::folder::pictures_below;
-use lmc_streams::{Batch, Channels, Fit, Prepare};
+use lmc::{Error, Model, Prediction, Protocol};
+use lmc_streams::{Picture, SkippedFiles, pictures_below};
 use serde::Serialize;
 
-use crate::answers::{Answering, head};
-use crate::output::{percent, print, print_json, table};
-use crate::threads::{Threads, device};
+use crate::compute::Compute;
+use crate::inference_options::InferenceOptions;
+use crate::output::{percent, print, print_json, say, table};
 
-/// Say what pictures show. Without --task the model finds the task of each picture by itself.
+/// Classify pictures. Without --task the model finds the task of each picture by itself.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc predict shop.lmc photo.jpg more/               files and folders
-  lmc predict shop.lmc more/ --explain               and which modules answered with what weight
-  lmc predict shop.lmc more/ --batch-by-task         all pictures are of one task, which is still unknown
-  lmc predict shop.lmc more/ --task fruit --json     the task is known; for a script")]
+  lmc predict shop.lmc more/ --explain               and the weight of each module
+  lmc predict shop.lmc more/ --batch-by-task         all pictures are of one task, which is not given
+  lmc predict shop.lmc more/ --task fruit --json     the task is given; for a script")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
-    /// Pictures, or folders of pictures.
+    /// Pictures, or folders of pictures: PNG, JPEG, WebP, GIF, BMP, TIFF.
     #[arg(required = true)]
     pictures: Vec<PathBuf>,
     /// The task, if it is known.
     #[arg(long)]
     task: Option<String>,
-    /// All pictures are of one task: they are asked in batches, which agree on modules and head.
+    /// All pictures are of one task: they are classified in batches, which share modules and head.
     #[arg(long)]
     batch_by_task: bool,
-    /// Which modules answered with what weight.
+    /// Show the weight of each module.
     #[arg(long)]
     explain: bool,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    answering: Answering,
+    inference: InferenceOptions,
     #[command(flatten)]
-    threads: Threads,
+    compute: Compute,
 }
 
+/// One picture in the output: its prediction, or why there is none.
 #[derive(Serialize)]
-struct Answer {
+struct PictureResult {
     file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -59,83 +55,82 @@ struct Answer {
     class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probability: Option<f64>,
-    /// Fits no head and no module; absent when the model was not calibrated.
+    /// Whether the picture fits no task; absent when the model was not calibrated.
     #[serde(skip_serializing_if = "Option::is_none")]
     novel: Option<bool>,
-    /// `[layer][module]`.
+    /// Weight of each module, `[layer][module]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     weights: Option<Vec<Vec<f64>>>,
 }
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    arguments.threads.apply()?;
-    let mut learner = Learner::load(&arguments.model, &device())?;
-    arguments.answering.apply(&mut learner);
-    if learner.network.heads.is_empty() {
+    let device = arguments.compute.init()?;
+    let mut model = Model::load_on(&arguments.model, &device)?;
+    arguments.inference.apply(&mut model);
+    if model.tasks().next().is_none() {
         return Err(
             Error::bad(&arguments.model, "this model knows no task", "teach it one: lmc learn").into()
         );
     }
-    let given = arguments.task.as_deref().map(|task| head(&learner, task)).transpose()?;
-    let (company, selection) = match (given, arguments.batch_by_task) {
-        (Some(head), true) => (Company::Batch, HeadSelection::Given(head)),
-        (Some(head), false) => (Company::Alone, HeadSelection::Given(head)),
-        (None, true) => (Company::Batch, HeadSelection::Batch),
-        (None, false) => (Company::Alone, HeadSelection::Sample),
+    let task = arguments.task.as_deref();
+    let protocol = match (task, arguments.batch_by_task) {
+        (Some(_), true) => Protocol::TaskGiven,
+        (None, true) => Protocol::TaskBatch,
+        (_, false) => Protocol::Single,
     };
-    let files = find(&arguments.pictures)?;
-    let predictor = learner.predictor()?;
-    let prepare = Prepare {
-        fit: Fit::CentreSquare(learner.network.config.size),
-        channels: if learner.network.config.channels == 1 { Channels::Grey } else { Channels::Rgb },
-        invert: false,
-    };
-    let mut answers = Vec::new();
-    for chunk in files.chunks(learner.config.batch) {
-        let loaded: Vec<std::result::Result<Vec<u8>, String>> =
-            chunk.iter().map(|file| load(file, &prepare)).collect();
-        let batch = batch(&loaded, &learner);
-        let predictions = match batch.shape[0] {
-            0 => None,
-            _ => Some(predictor.predict(&images(&batch, predictor.device()), company, selection)?),
-        };
-        let mut image = 0;
-        for (file, loaded) in chunk.iter().zip(&loaded) {
-            let answer = match (loaded, &predictions) {
-                (Ok(_), Some(predictions)) => {
-                    image += 1;
-                    answer(file, &learner, predictions, image - 1, arguments.explain)
+    let predictor = model.predictor()?;
+    if let Some(task) = task {
+        predictor.head(task)?;
+    }
+    let mut results = Vec::new();
+    for files in find(&arguments.pictures)?.chunks(model.config.batch) {
+        let mut pictures = Vec::with_capacity(files.len());
+        let mut problems = Vec::with_capacity(files.len());
+        for file in files {
+            match Picture::open(file) {
+                Ok(picture) => {
+                    pictures.push(picture);
+                    problems.push(None);
                 }
-                (Err(problem), _) => failed(file, problem),
-                (Ok(_), None) => failed(file, "not asked"),
-            };
-            answers.push(answer);
+                Err(problem) => problems.push(Some(problem.to_string())),
+            }
+        }
+        let mut predictions = predictor.predict_pictures(&pictures, protocol, task)?.into_iter();
+        for (file, problem) in files.iter().zip(problems) {
+            let file = file.display().to_string();
+            let prediction = if problem.is_none() { predictions.next() } else { None };
+            results.push(PictureResult::new(file, problem, prediction, arguments.explain));
         }
     }
-    let failures = answers.iter().filter(|answer| answer.error.is_some()).count();
+    let failures = results.iter().filter(|result| result.error.is_some()).count();
     if arguments.json {
-        print_json(&answers)?;
+        print_json(&results)?;
     } else {
-        show(&answers, arguments.explain)?;
+        show(&results, arguments.explain)?;
     }
     if failures > 0 {
-        bail!("{failures} of {} pictures could not be read; see the list", answers.len());
+        bail!("{failures} of {} pictures could not be read; see the list", results.len());
     }
     Ok(())
 }
 
-/// All pictures, folders in the order of their paths.
+/// All pictures, those of folders in the order of their paths. Files of folders that are no pictures are counted.
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
+    let mut skipped = SkippedFiles::default();
     for path in paths {
         if path.is_dir() {
             let found = pictures_below(path)?;
-            if found.is_empty() {
-                let problem = "there are no pictures (.png, .jpg, .jpeg, .webp) in this folder";
+            if found.pictures.is_empty() {
+                let problem = match found.skipped.is_empty() {
+                    true => "this folder is empty".to_owned(),
+                    false => format!("there are no pictures in this folder ({})", found.skipped),
+                };
                 return Err(lmc_streams::Error::bad(path, problem, "name another").into());
             }
-            files.extend(found);
+            files.extend(found.pictures);
+            skipped.extend(found.skipped);
         } else if path.exists() {
             files.push(path.clone());
         } else {
@@ -144,72 +139,45 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             );
         }
     }
+    if !skipped.is_empty() {
+        say(&format!("note: {skipped}"));
+    }
     Ok(files)
 }
 
-fn load(file: &Path, prepare: &Prepare) -> std::result::Result<Vec<u8>, String> {
-    let bytes = fs::read(file).map_err(|error| error.to_string())?;
-    let picture = decode(&bytes).map_err(|problem| problem.in_file(file).to_string())?;
-    Ok(prepare.apply(picture).to_planar())
-}
-
-fn batch(loaded: &[std::result::Result<Vec<u8>, String>], learner: &Learner) -> Batch {
-    let config = &learner.network.config;
-    let mut batch = Batch::default();
-    for planar in loaded.iter().flatten() {
-        batch.images.extend(planar.iter().map(|&byte| f32::from(byte) / 255.0));
-        batch.labels.push(0);
-    }
-    batch.shape = [batch.labels.len(), config.channels, config.size, config.size];
-    batch
-}
-
-fn answer(file: &Path, learner: &Learner, predictions: &Predictions, image: usize, explain: bool) -> Answer {
-    let head = &learner.network.heads[predictions.heads[image]];
-    let label = predictions.label(image);
-    Answer {
-        file: file.display().to_string(),
-        error: None,
-        task: Some(head.task.clone()),
-        class: head.classes.get(label).cloned(),
-        probability: predictions.probabilities(image).get(label).copied(),
-        novel: learner.is_novel(predictions, image),
-        weights: explain.then(|| predictions.weights(image)),
+impl PictureResult {
+    fn new(file: String, error: Option<String>, prediction: Option<Prediction>, explain: bool) -> Self {
+        let mut result =
+            Self { file, error, task: None, class: None, probability: None, novel: None, weights: None };
+        if let Some(Prediction { task, class, probability, novel, module_weights }) = prediction {
+            (result.task, result.class) = (Some(task), Some(class));
+            (result.probability, result.novel) = (Some(probability), novel);
+            result.weights = explain.then_some(module_weights);
+        }
+        result
     }
 }
 
-fn failed(file: &Path, problem: &str) -> Answer {
-    Answer {
-        file: file.display().to_string(),
-        error: Some(problem.to_owned()),
-        task: None,
-        class: None,
-        probability: None,
-        novel: None,
-        weights: None,
-    }
-}
-
-fn show(answers: &[Answer], explain: bool) -> Result<()> {
+fn show(results: &[PictureResult], explain: bool) -> Result<()> {
     let mut titles = vec!["picture", "task", "class", "probability", "novel"];
     if explain {
-        titles.push("weights of modules, layer by layer");
+        titles.push("module weights, layer by layer");
     }
-    let rows = answers
+    let rows = results
         .iter()
-        .map(|answer| {
+        .map(|result| {
             let text = |value: &Option<String>| value.clone().unwrap_or_default();
             let mut row = vec![
-                answer.file.clone(),
-                answer.error.clone().unwrap_or_else(|| text(&answer.task)),
-                text(&answer.class),
-                answer.probability.map_or(String::new(), percent),
-                match answer.novel {
+                result.file.clone(),
+                result.error.clone().unwrap_or_else(|| text(&result.task)),
+                text(&result.class),
+                result.probability.map_or(String::new(), percent),
+                match result.novel {
                     Some(true) => "never seen this".into(),
                     _ => String::new(),
                 },
             ];
-            if let Some(weights) = &answer.weights {
+            if let Some(weights) = &result.weights {
                 let layer = |layer: &Vec<f64>| {
                     layer.iter().map(|weight| format!("{weight:.2}")).collect::<Vec<_>>().join(" ")
                 };

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lmc::events::Event;
+use lmc::Event;
 use lmc_lab::Notice;
 
 use crate::output::say;

@@ -8,7 +8,7 @@
 //! the model is all there is: its state can be saved ([`Model::save_checkpoint`]) and training resumes bit for bit.
 
 use burn::tensor::Device;
-use lmc_streams::{BatchConfig, Picture, Preparation, Seed, TaskSet};
+use lmc_streams::{BatchConfig, Picture, Preparation, Seed, Task, TaskSet};
 
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -277,6 +277,23 @@ impl Model {
         let device = predictor.device().clone();
         let evaluator = Evaluator { classifier: &predictor, batch: self.config.batch, device, outputs: None };
         evaluator.evaluate_all(sets, &Seed::root(self.seed).named("mixed"))
+    }
+
+    /// Test images of a task that the model knows, with labels in the order of its head's classes, and the number of the
+    /// head. Data without a test split are taken whole.
+    pub fn test_images(&self, task: &str, data: &Task) -> Result<(usize, TaskSet)> {
+        let (number, head) = self.head(task)?;
+        let label = |class: &String| {
+            let found = head.classes.iter().position(|known| known == class);
+            found.map(|label| label as u32).ok_or_else(|| {
+                let known = head.classes.iter().map(String::as_str);
+                let cure = format!("task '{task}': its classes are {}", head.classes.join(", "));
+                lmc_streams::Error::unknown("class", class, known, cure)
+            })
+        };
+        let labels = data.classes.iter().map(label).collect::<lmc_streams::Result<Vec<_>>>()?;
+        let set = if data.test.is_empty() { &data.train } else { &data.test };
+        Ok((number, set.with_labels(&labels)))
     }
 
     /// Makes one model of several, without data and without training. Models are named `model-1`, `model-2` and so on;

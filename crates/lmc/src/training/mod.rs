@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | [`config`] | hyperparameters, and how many epochs a task gets |
 //! | [`step`] | one batch: forward pass, objective, backward pass, growth |
+//! | [`epoch`] | all batches once, then validation |
+//! | [`estimate`] | how long a task will take |
 //! | [`cache`] | responses of frozen first-layer modules, computed once a task |
 //! | [`adam`] | the optimiser, with a state that can be saved |
 //! | [`checkpoint`] | the exact state in the middle of a task, on disk |
@@ -16,6 +18,7 @@ pub mod cache;
 pub mod checkpoint;
 pub mod config;
 pub mod epoch;
+pub mod estimate;
 pub mod step;
 
 use lmc_streams::{Task, TaskSet};
