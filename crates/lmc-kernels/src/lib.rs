@@ -20,7 +20,7 @@
 //! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
 //!    results that do not depend on their number; [`scratch`]: memory that is used again.
 //!
-//! [`workloads`] are the networks that `cargo bench` and `lmc bench` [`measure`].
+//! The crate `lmc-bench` has the networks on which `lmc bench` and `cargo bench -p lmc-bench` measure them.
 
 pub mod batch_norm;
 pub mod conv;
@@ -28,7 +28,6 @@ pub mod decoder;
 pub mod extension;
 pub mod functional;
 pub mod instruction_set;
-pub mod measure;
 pub mod operations;
 pub mod pool;
 pub mod pooled_conv;
@@ -39,7 +38,6 @@ pub mod threads;
 pub mod tile;
 pub mod weighted_sum;
 pub mod winograd;
-pub mod workloads;
 
 pub use extension::Kernels;
 pub use operations::{
