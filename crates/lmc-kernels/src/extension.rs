@@ -110,7 +110,7 @@ pub struct TrainedTensors<B: Backend> {
 }
 
 /// Place for what our kernels make of frozen parameters, once; other backends leave it empty.
-pub type Packed<T> = Arc<OnceLock<T>>;
+pub type PackedOnce<T> = Arc<OnceLock<T>>;
 
 /// Fused operations. A backend without an implementation of its own uses burn's operations.
 #[backend_extension(Flex, Cube: cfg(feature = "wgpu"), Autodiff)]
@@ -130,7 +130,7 @@ pub trait KernelBackend: Backend {
     fn functional_frozen(
         input: FloatTensor<Self>,
         #[extension_type] parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<functional::FrozenFunctional>,
+        packed: PackedOnce<functional::FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
@@ -166,7 +166,7 @@ pub trait KernelBackend: Backend {
         inputs: FloatTensor<Self>,
         target: FloatTensor<Self>,
         #[extension_type] parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<decoder::FrozenDecoder>,
+        packed: PackedOnce<decoder::FrozenDecoder>,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
         let _ = (packed, kernels);

@@ -8,7 +8,7 @@ use comparison::difference;
 use lmc_kernels::batch_norm::Statistics;
 use lmc_kernels::conv::ConvShape;
 use lmc_kernels::decoder::{Decoder, DecoderShape, FrozenDecoder};
-use lmc_kernels::functional::{FrozenFunctional, Functional, Wanted};
+use lmc_kernels::functional::{FrozenFunctional, Functional, WantedGradients};
 use lmc_kernels::instruction_set::InstructionSet;
 use lmc_kernels::pooled_conv::PooledConv;
 
@@ -31,7 +31,7 @@ fn everything(set: InstructionSet, inputs: usize, outputs: usize) -> Vec<(&'stat
     let beta = numbers(outputs, 5);
     let block = Functional { shape, weight: &weight, bias: &bias, gamma: &gamma, beta: &beta };
     let (out, saved) = block.train(set, &input, images);
-    let wanted = Wanted { input: true, parameters: true };
+    let wanted = WantedGradients { input: true, parameters: true };
     let gradient = numbers(out.len(), 6);
     let back = block.backward(set, &input, images, &saved, &gradient, wanted);
     let frozen = FrozenFunctional::new(shape, set, &[(block, saved.statistics.clone())]);

@@ -15,11 +15,11 @@ use super::flex::{
 };
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
-    Packed, TrainedTensors,
+    PackedOnce, TrainedTensors,
 };
 use crate::conv::ConvShape;
 use crate::decoder::FrozenDecoder;
-use crate::functional::{FrozenFunctional, Wanted};
+use crate::functional::{FrozenFunctional, WantedGradients};
 use crate::instruction_set::InstructionSet;
 use crate::scratch::Scratch;
 use crate::{decoder, functional, reference, weighted_sum};
@@ -54,7 +54,7 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
     fn functional_frozen(
         input: FloatTensor<Self>,
         parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<FrozenFunctional>,
+        packed: PackedOnce<FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
@@ -138,7 +138,7 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         inputs: FloatTensor<Self>,
         target: FloatTensor<Self>,
         parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<FrozenDecoder>,
+        packed: PackedOnce<FrozenDecoder>,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
         if kernels == Kernels::Reference {
@@ -222,7 +222,8 @@ impl Backward<Flex, 5> for Functional {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
         let (block, saved) = ops.state;
         let [to_input, rest @ ..] = ops.parents;
-        let wanted = Wanted { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
+        let wanted =
+            WantedGradients { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
         let set = InstructionSet::best();
         let found = block.functional().backward(
             set,
@@ -254,7 +255,7 @@ impl Backward<Flex, 5> for Functional {
 struct Frozen;
 
 impl Backward<Flex, 1> for Frozen {
-    type State = (Packed<FrozenFunctional>, Arc<Scratch>, [usize; 4]);
+    type State = (PackedOnce<FrozenFunctional>, Arc<Scratch>, [usize; 4]);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
@@ -276,8 +277,10 @@ impl Backward<Flex, 3> for Pooled {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
         let (block, winners) = ops.state;
         let [to_input, to_weight, to_bias] = ops.parents;
-        let wanted =
-            Wanted { input: to_input.is_some(), parameters: to_weight.is_some() || to_bias.is_some() };
+        let wanted = WantedGradients {
+            input: to_input.is_some(),
+            parameters: to_weight.is_some() || to_bias.is_some(),
+        };
         let set = InstructionSet::best();
         let (input, gradient) = (numbers(&block.input), numbers(&gradient));
         let found = block.conv().backward(set, input, block.count, &winners, gradient, wanted);
@@ -304,7 +307,8 @@ impl Backward<Flex, 7> for Decoder {
         let gradient = grads.consume::<Flex>(&ops.node).to_contiguous();
         let (block, saved) = ops.state;
         let [to_input, rest @ ..] = ops.parents;
-        let wanted = Wanted { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
+        let wanted =
+            WantedGradients { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
         let set = InstructionSet::best();
         let found = block.decoder().backward(set, numbers(&block.input), &saved, numbers(&gradient), wanted);
         let shape = block.shape;
@@ -340,7 +344,7 @@ impl Backward<Flex, 7> for Decoder {
 struct FrozenDecoders;
 
 impl Backward<Flex, 1> for FrozenDecoders {
-    type State = (Packed<FrozenDecoder>, Primitive, Arc<Scratch>);
+    type State = (PackedOnce<FrozenDecoder>, Primitive, Arc<Scratch>);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = grads.consume::<Flex>(&ops.node).to_contiguous();

@@ -7,7 +7,7 @@ use burn::tensor::{DType, TensorData};
 
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
-    Packed, TrainedTensors,
+    PackedOnce, TrainedTensors,
 };
 use crate::batch_norm::Statistics;
 use crate::conv::ConvShape;
@@ -243,7 +243,7 @@ impl FrozenDecoder {
 pub fn functional_frozen(
     input: &Primitive,
     parameters: &FrozenFunctionalTensors<Flex>,
-    packed: &Packed<FrozenFunctional>,
+    packed: &PackedOnce<FrozenFunctional>,
     padding: usize,
     keep: bool,
 ) -> (Primitive, Scratch) {
@@ -261,7 +261,7 @@ pub fn decoder_frozen(
     inputs: &Primitive,
     target: &Primitive,
     parameters: &FrozenDecoderTensors<Flex>,
-    packed: &Packed<FrozenDecoder>,
+    packed: &PackedOnce<FrozenDecoder>,
     keep: bool,
 ) -> (Primitive, Scratch) {
     let shape = inputs.shape();
@@ -308,7 +308,7 @@ impl KernelBackend for Flex {
     fn functional_frozen(
         input: Primitive,
         parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<FrozenFunctional>,
+        packed: PackedOnce<FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> Primitive {
@@ -347,7 +347,7 @@ impl KernelBackend for Flex {
         inputs: Primitive,
         target: Primitive,
         parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<FrozenDecoder>,
+        packed: PackedOnce<FrozenDecoder>,
         kernels: Kernels,
     ) -> Primitive {
         match kernels {

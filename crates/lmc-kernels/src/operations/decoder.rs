@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
 use crate::decoder;
-use crate::extension::{DecoderTensors, FrozenDecoderTensors, KernelBackend, Kernels, Packed};
+use crate::extension::{DecoderTensors, FrozenDecoderTensors, KernelBackend, Kernels, PackedOnce};
 
 /// Parameters of a decoder.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ pub struct FrozenDecoders {
     tensors: FrozenDecoderTensors<Dispatch>,
     first: DecoderParameters,
     modules: usize,
-    packed: Packed<decoder::FrozenDecoder>,
+    packed: PackedOnce<decoder::FrozenDecoder>,
 }
 
 impl FrozenDecoders {
@@ -151,7 +151,7 @@ impl FrozenDecoders {
             second: stack::<_, 4, 5>(modules, |(module, _)| &module.second).into_dispatch(),
             second_bias: stack::<_, 1, 2>(modules, |(module, _)| &module.second_bias).into_dispatch(),
         };
-        Ok(Self { tensors, first: first.clone(), modules: modules.len(), packed: Packed::default() })
+        Ok(Self { tensors, first: first.clone(), modules: modules.len(), packed: PackedOnce::default() })
     }
 
     /// Losses `[module, image]` of the modules' outputs, `[module, image, channel, row, column]`.

@@ -4,7 +4,7 @@ use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
-use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels, Packed};
+use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels, PackedOnce};
 use crate::functional;
 
 /// Parameters of a functional block.
@@ -70,7 +70,7 @@ pub struct FrozenFunctionals {
     tensors: FrozenFunctionalTensors<Dispatch>,
     first: FunctionalParameters,
     padding: usize,
-    packed: Packed<functional::FrozenFunctional>,
+    packed: PackedOnce<functional::FrozenFunctional>,
 }
 
 impl FrozenFunctionals {
@@ -107,7 +107,7 @@ impl FrozenFunctionals {
             mean: stack::<_, 1, 2>(modules, |(_, statistics)| &statistics.mean).into_dispatch(),
             variance: stack::<_, 1, 2>(modules, |(_, statistics)| &statistics.variance).into_dispatch(),
         };
-        Ok(Self { tensors, first: first.clone(), padding, packed: Packed::default() })
+        Ok(Self { tensors, first: first.clone(), padding, packed: PackedOnce::default() })
     }
 
     /// Outputs of all modules, `[module, image, output, row, column]`.
