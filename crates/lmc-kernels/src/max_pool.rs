@@ -82,7 +82,7 @@ pub fn relu(value: f32) -> f32 {
 }
 
 /// Stands for the winner of a pool without a positive pixel, which sends no gradient.
-const NO_WINNER: f32 = 4.0;
+pub const NO_WINNER: f32 = 4.0;
 
 /// Computes `out = maxpool(relu(y))` for some images and, if there is place for them, the winner of each pool: the number
 /// 0 to 3 of the pixel that the gradient goes to, or [`NO_WINNER`].
@@ -128,7 +128,8 @@ pub fn relu_max_pool(
     }
 }
 
-/// The backward pass of [`relu_max_pool`]: `dy` is the gradient at the winners and zero elsewhere.
+/// The backward pass of [`relu_max_pool`]: `dy` is the gradient at the winners and zero at the other pixels of a pool.
+/// Pixels that no pool covers are not written: callers compute even numbers of rows and columns only.
 pub fn relu_max_pool_backward(
     set: InstructionSet,
     shape: PoolShape,

@@ -1,4 +1,4 @@
-//! The functional block, trained or frozen.
+//! The functional block, trainable or frozen.
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -10,9 +10,9 @@ use crate::functional;
 /// Parameters of a functional block.
 #[derive(Clone, Debug)]
 pub struct FunctionalParameters {
-    /// `[output, input, row, column]`.
+    /// Weights of the convolution, `[output, input, row, column]`.
     pub weight: Tensor<4>,
-    /// `[output]`.
+    /// Bias of the convolution, `[output]`.
     pub bias: Tensor<1>,
     /// Scale of the batch norm, `[output]`.
     pub gamma: Tensor<1>,
@@ -21,6 +21,7 @@ pub struct FunctionalParameters {
 }
 
 impl FunctionalParameters {
+    /// Checks that all shapes fit together.
     fn check(&self, check: Check, input: &Tensor<4>, padding: usize, kernels: Kernels) -> Result<()> {
         let check = check.given("input", input).given("weight", &self.weight).given("bias", &self.bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta);
@@ -36,7 +37,8 @@ impl FunctionalParameters {
     }
 }
 
-/// `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch: `[image, output, row, column]`.
+/// Computes `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch: `[image, output, row, column]`
+/// for an input `[image, input, row, column]`.
 pub fn functional_train(
     input: Tensor<4>,
     parameters: &FunctionalParameters,
@@ -74,7 +76,7 @@ pub struct FrozenFunctionals {
 }
 
 impl FrozenFunctionals {
-    /// From at least one module.
+    /// Stacks the blocks of at least one module, with their running statistics.
     pub fn new(modules: &[(FunctionalParameters, RunningStatistics)], padding: usize) -> Result<Self> {
         let Some((first, _)) = modules.first() else {
             return Err(
