@@ -1,9 +1,9 @@
 //! The functional block: convolution, batch norm, ReLU and 2x2 max-pool as one operation, forward and backward.
 //!
 //! Everything is channels-last. A trainable module uses the statistics of the batch and keeps the output of its
-//! convolution for the backward pass, which starts from the gradient of the pooled output. Frozen modules, of which many share an input,
-//! have their batch norm folded into their weights; rows and columns that the pool drops are not computed, and at most
-//! the winners of the pools are kept.
+//! convolution for the backward pass, which starts from the gradient of the pooled output. Frozen modules, of which
+//! many share an input, have their batch norm folded into their weights; rows and columns that the pool drops are not
+//! computed, and at most the winners of the pools are kept.
 
 use std::sync::OnceLock;
 
