@@ -8,8 +8,8 @@
 //!
 //! Pairs that padding would make are not in the lists, so nothing is computed for it.
 //!
-//! Many channels go tap by tap (`conv/deep.rs`); few, like the three of an image, would make sums too short for that and
-//! go by rows of taps (`conv/shallow.rs`).
+//! Many channels go tap by tap (`conv/deep.rs`); few, like the three of an image, would make sums too short for that
+//! and go by rows of taps (`conv/shallow.rs`).
 
 mod deep;
 mod pack;
@@ -47,7 +47,8 @@ pub struct ConvShape {
 }
 
 impl ConvShape {
-    /// A convolution of `[height, width]` images from `inputs` to `outputs` channels, with stride 1 and the whole output.
+    /// A convolution of `[height, width]` images from `inputs` to `outputs` channels, with stride 1 and the whole
+    /// output.
     pub fn new(
         [height, width]: [usize; 2],
         [inputs, outputs]: [usize; 2],
@@ -156,8 +157,8 @@ impl Conv {
         self.set.run(Forward { conv: self, x, weights, bias, y });
     }
 
-    /// Computes `x = bias + the transposed convolution of y` for a group of images, with `bias` `[input]`; without a bias
-    /// it is added to `x`.
+    /// Computes `x = bias + the transposed convolution of y` for a group of images, with `bias` `[input]`; without a
+    /// bias it is added to `x`.
     pub fn transposed(&self, y: &[f32], weights: &PackedWeights, bias: Option<&[f32]>, x: &mut [f32]) {
         self.check(x, y);
         assert!(bias.is_none_or(|bias| bias.len() == self.shape.inputs), "a bias per input channel");

@@ -1,9 +1,9 @@
 //! The kernels as operations of burn: a trait on backends whose default is made of burn's own operations, and our own
-//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with backward passes written by hand for its autodiff
-//! (`extension/autodiff.rs`).
+//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with backward passes written by hand for its
+//! autodiff (`extension/autodiff.rs`).
 //!
-//! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs of
-//! several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
+//! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs
+//! of several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
 //! next of our operations takes it without a copy.
 
 mod autodiff;
@@ -109,7 +109,8 @@ pub struct TrainedTensors<B: Backend> {
     pub variance: FloatTensor<B>,
 }
 
-/// Frozen parameters folded and packed for our kernels, which is done at their first use; other backends leave it empty.
+/// Frozen parameters folded and packed for our kernels, which is done at their first use; other backends leave it
+/// empty.
 pub type PackedOnce<T> = Arc<OnceLock<T>>;
 
 /// Fused operations. A backend without an implementation of its own uses burn's operations.
@@ -152,7 +153,8 @@ pub trait KernelBackend: Backend {
         reference::pooled_conv::<Self>(input, weight, bias, padding)
     }
 
-    /// Reconstruction losses, `[image]`, of a decoder that uses the statistics of the batch. The target gets no gradient.
+    /// Reconstruction losses, `[image]`, of a decoder that uses the statistics of the batch. The target gets no
+    /// gradient.
     fn decoder_train(
         input: FloatTensor<Self>,
         target: FloatTensor<Self>,

@@ -63,7 +63,7 @@ pub struct Gradients {
     pub beta: Vec<f32>,
 }
 
-/// Sizes of what a convolution's output is pooled from.
+/// Sizes of a convolution's output, which is pooled.
 fn pool_shape(shape: &ConvShape) -> PoolShape {
     PoolShape { height: shape.out_height, width: shape.out_width, channels: shape.outputs }
 }
@@ -201,8 +201,8 @@ impl FrozenFunctional {
         [shape.out_height / 2, shape.out_width / 2]
     }
 
-    /// Outputs, `[module, image, row, column, output]`, for an input `[image, row, column, input]` with `image` rows and
-    /// columns; and, if `keep`, the winners of the pools for the backward pass.
+    /// Outputs, `[module, image, row, column, output]`, for an input `[image, row, column, input]` with `image` rows
+    /// and columns; and, if `keep`, the winners of the pools for the backward pass.
     pub fn forward(&self, image: [usize; 2], input: &[f32], images: usize, keep: bool) -> (Scratch, Scratch) {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);

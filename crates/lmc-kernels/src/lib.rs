@@ -6,8 +6,8 @@
 //!
 //! - [`functional_train`] and [`FrozenFunctionals`]: the functional part of a module, and of many frozen modules that
 //!   share an input;
-//! - [`decoder_train`] and [`FrozenDecoders`]: the structural part, a decoder that reconstructs a module's input from its
-//!   output, with a reconstruction loss for each sample;
+//! - [`decoder_train`] and [`FrozenDecoders`]: the structural part, a decoder that reconstructs a module's input from
+//!   its output, with a reconstruction loss for each sample;
 //! - [`weighted_sum()`]: a layer's output, the weighted sum of its modules' outputs;
 //! - [`pooled_conv()`]: the functional part without batch norm, for soft gating's controllers.
 //!
@@ -19,8 +19,8 @@
 //! 3. [`functional`], [`decoder`], [`mod@weighted_sum`], [`mod@pooled_conv`]: the blocks on slices of floats,
 //!    channels-last, forward and backward pass;
 //! 4. [`conv`], [`winograd`], [`batch_norm`], [`max_pool`], [`sigmoid`]: what blocks are made of;
-//! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads, with
-//!    results that do not depend on their number; [`scratch`]: memory that is used again.
+//! 5. [`tile`]: the inner loops, for the best [`instruction_set`] of the machine; [`threads`]: images over threads,
+//!    with results that do not depend on their number; [`scratch`]: memory that is used again.
 //!
 //! The crate `lmc-bench` has the networks on which `lmc bench` and `cargo bench -p lmc-bench` measure them.
 

@@ -1,7 +1,7 @@
 //! ReLU and 2x2 max-pool in one pass, and the backward pass; `max_pool/normalised.rs` has batch norm before them.
 //!
-//! The last row or column of an odd number is dropped. A pool that is not positive sends no gradient; otherwise the first of its largest pixels gets all of it, as in burn
-//! and PyTorch.
+//! The last row or column of an odd number is dropped. A pool that is not positive sends no gradient; otherwise the
+//! first of its largest pixels gets all of it, as in burn and PyTorch.
 
 mod normalised;
 
@@ -84,8 +84,8 @@ pub fn relu(value: f32) -> f32 {
 /// Stands for the winner of a pool without a positive pixel, which sends no gradient.
 pub const NO_WINNER: f32 = 4.0;
 
-/// Computes `out = maxpool(relu(y))` for some images and, if there is place for them, the winner of each pool: the number
-/// 0 to 3 of the pixel that the gradient goes to, or [`NO_WINNER`].
+/// Computes `out = maxpool(relu(y))` for some images and, if there is place for them, the winner of each pool: the
+/// number 0 to 3 of the pixel that the gradient goes to, or [`NO_WINNER`].
 pub fn relu_max_pool(
     set: InstructionSet,
     shape: PoolShape,

@@ -53,7 +53,8 @@ impl Check {
         ShapeError { operation: self.operation, problem, tensors: self.tensors.join(", ") }
     }
 
-    /// Checks the types of all tensors. Our kernels compute with 32-bit floats; burn's operations take others too, but all of one type.
+    /// Checks the types of all tensors. Our kernels compute with 32-bit floats; burn's operations take others too, but
+    /// all of one type.
     fn floats(&self, kernels: Kernels) -> Result<()> {
         let first = if kernels == Kernels::Fused { Some(&DType::F32) } else { self.types.first() };
         let other = self.types.iter().find(|&kind| Some(kind) != first);
@@ -130,10 +131,11 @@ fn stack<M, const D: usize, const E: usize>(modules: &[M], part: impl Fn(&M) -> 
     Tensor::stack(modules.iter().map(|module| part(module).clone().detach()).collect(), 0)
 }
 
-/// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`: `[image, channel, row, column]`.
+/// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`:
+/// `[image, channel, row, column]`.
 ///
-/// `outputs` are `[module, image, channel, row, column]`; `last`, `[image, channel, row, column]`, is the output of one more
-/// module, to which the last row of `weights`, `[module, image]`, belongs.
+/// `outputs` are `[module, image, channel, row, column]`; `last`, `[image, channel, row, column]`, is the output of one
+/// more module, to which the last row of `weights`, `[module, image]`, belongs.
 pub fn weighted_sum(
     outputs: Tensor<5>,
     last: Option<Tensor<4>>,

@@ -1,5 +1,5 @@
-//! Convolution, ReLU and 2x2 max-pool without batch norm as one operation, forward and backward: the controllers of soft
-//! gating are made of these.
+//! Convolution, ReLU and 2x2 max-pool without batch norm as one operation, forward and backward: the controllers of
+//! soft gating are made of these.
 //!
 //! Rows and columns that the pool drops are not computed, and only the winners of the pools are kept for the backward
 //! pass.
@@ -42,8 +42,8 @@ impl<'a> PooledConv<'a> {
         PoolShape { height, width, channels }
     }
 
-    /// Output, `[image, row, column, output]`, for an input `[image, row, column, input]`; and, if `keep`, the winners of
-    /// the pools for the backward pass.
+    /// Output, `[image, row, column, output]`, for an input `[image, row, column, input]`; and, if `keep`, the winners
+    /// of the pools for the backward pass.
     pub fn forward(
         &self,
         set: InstructionSet,

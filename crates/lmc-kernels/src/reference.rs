@@ -1,5 +1,5 @@
-//! The operations of [`crate::extension`] made of burn's own: for all backends without fused kernels, and what the fused
-//! ones are compared with.
+//! The operations of [`crate::extension`] made of burn's own: for all backends without fused kernels, and what the
+//! fused ones are compared with.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata};

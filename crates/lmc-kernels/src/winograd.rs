@@ -1,8 +1,8 @@
 //! 3x3 convolutions with 16 instead of 36 multiplications for 2x2 outputs (Winograd, F(2x2, 3x3)).
 //!
-//! `Y = A^T [(G g G^T) * (B^T d B)] A` for each 4x4 patch `d` of the input and each kernel `g`, where `*` is a product at
-//! each of 16 places: summed over channels, 16 matrix products. The sums of the patches need additions only.
-//! Frozen modules use it, whose weights are transformed once; a 2x2 output is then just one pool.
+//! `Y = A^T [(G g G^T) * (B^T d B)] A` for each 4x4 patch `d` of the input and each kernel `g`, where `*` is a product
+//! at each of 16 places: summed over channels, 16 matrix products. The sums of the patches need additions only. Frozen
+//! modules use it, whose weights are transformed once; a 2x2 output is then just one pool.
 
 use pulp::{Simd, WithSimd};
 
@@ -126,8 +126,8 @@ impl Winograd {
         self.set.run(Transform { shape: self, x, patches });
     }
 
-    /// Multiplies patches with weights, `[place, tile, channel]`: the products replace (`fresh`) or are added to what is
-    /// in `products`.
+    /// Multiplies patches with weights, `[place, tile, channel]`: the products replace (`fresh`) or are added to what
+    /// is in `products`.
     pub fn multiply(&self, patches: &[f32], weights: &PackedWeights, fresh: bool, products: &mut [f32]) {
         assert_eq!(patches.len() * self.outputs, products.len() * self.inputs, "as many products as patches");
         self.set.run(Multiply { shape: self, patches, weights, fresh, products });

@@ -96,8 +96,8 @@ pub fn forward(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Packed
     pack(set, [taps, inputs, outputs], |tap, input, output| weight[(output * inputs + input) * taps + tap])
 }
 
-/// Packs weights, `[output, input, row, column]`, for `x = transposed conv(y)`: sums over outputs, columns are inputs or,
-/// with few channels, taps and inputs.
+/// Packs weights, `[output, input, row, column]`, for `x = transposed conv(y)`: sums over outputs, columns are inputs
+/// or, with few channels, taps and inputs.
 pub fn transposed(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> PackedWeights {
     let ConvShape { inputs, outputs, kernel, .. } = *shape;
     let taps = kernel * kernel;

@@ -60,8 +60,9 @@ impl FrozenDecoder {
         self.modules.len()
     }
 
-    /// Reconstruction losses, `[module, image]`, from the outputs of all modules, `[module, image, row, column, channel]`,
-    /// with `side` rows and columns; and, if `keep`, their derivatives by `z` for the backward pass.
+    /// Reconstruction losses, `[module, image]`, from the outputs of all modules,
+    /// `[module, image, row, column, channel]`, with `side` rows and columns; and, if `keep`, their derivatives by `z`
+    /// for the backward pass.
     pub fn losses(
         &self,
         side: [usize; 2],

@@ -26,8 +26,8 @@ pub fn numbers(tensor: &Primitive) -> &[f32] {
     tensor.as_slice::<f32>().unwrap_or_default()
 }
 
-/// Images, `[image, channel, row, column]`, or the images of several modules, `[module, image, channel, row, column]`, with
-/// the channels last; no copy if they are stored so.
+/// Images, `[image, channel, row, column]`, or the images of several modules, `[module, image, channel, row, column]`,
+/// with the channels last; no copy if they are stored so.
 pub fn channels_last(tensor: &Primitive) -> Primitive {
     let order: &[usize] = if tensor.shape().num_dims() == 5 { &[0, 1, 3, 4, 2] } else { &[0, 2, 3, 1] };
     Flex::float_permute(tensor.clone(), order).to_contiguous()

@@ -8,8 +8,8 @@ use super::{PoolShape, larger, relu};
 use crate::batch_norm::{Affine, Backward};
 use crate::instruction_set::InstructionSet;
 
-/// Computes `out = maxpool(relu(scale y + shift))` for some images: `[image, row, column, channel]`, of half as many rows
-/// and columns in `out`.
+/// Computes `out = maxpool(relu(scale y + shift))` for some images: `[image, row, column, channel]`, of half as many
+/// rows and columns in `out`.
 pub fn norm_relu_max_pool(
     set: InstructionSet,
     shape: PoolShape,
@@ -82,8 +82,8 @@ pub fn add_norm_sums(
     }
 }
 
-/// The backward pass through max-pool, ReLU and batch norm: from `gradient`, that of the pooled output, to `dy`, that of
-/// `y`, for all pixels of some images.
+/// The backward pass through max-pool, ReLU and batch norm: from `gradient`, that of the pooled output, to `dy`, that
+/// of `y`, for all pixels of some images.
 pub fn norm_relu_max_pool_backward(
     set: InstructionSet,
     shape: PoolShape,

@@ -25,8 +25,8 @@ pub struct DecoderParameters {
 }
 
 impl DecoderParameters {
-    /// How many pixels the first deconvolution cuts off on each side: two, as the paper's, where the input has more than
-    /// 2x2 pixels, else one.
+    /// How many pixels the first deconvolution cuts off on each side: two, as the paper's, where the input has more
+    /// than 2x2 pixels, else one.
     fn cut(input: [usize; 4]) -> usize {
         let [.., height, width] = input;
         if height.min(width) > 2 { 2 } else { 1 }
@@ -37,7 +37,8 @@ impl DecoderParameters {
         if Self::cut(input) == 2 { kernels } else { Kernels::Reference }
     }
 
-    /// Checks that all shapes fit together, where `input` is that of a module's output, `[image, channel, row, column]`.
+    /// Checks that all shapes fit together, where `input` is that of a module's output,
+    /// `[image, channel, row, column]`.
     fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, kernels: Kernels) -> Result<()> {
         let check =
             check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
@@ -156,8 +157,8 @@ impl FrozenDecoders {
         Ok(Self { tensors, first: first.clone(), modules: modules.len(), packed: PackedOnce::default() })
     }
 
-    /// Reconstruction losses, `[module, image]`, from the modules' outputs, `[module, image, channel, row, column]`, and
-    /// their common input, `target`.
+    /// Reconstruction losses, `[module, image]`, from the modules' outputs, `[module, image, channel, row, column]`,
+    /// and their common input, `target`.
     pub fn losses(&self, outputs: Tensor<5>, target: Tensor<4>, kernels: Kernels) -> Result<Tensor<2>> {
         let [modules, images, channels, height, width] = outputs.dims();
         let check = Check::new("frozen decoders").given("outputs", &outputs);

@@ -37,8 +37,8 @@ impl FunctionalParameters {
     }
 }
 
-/// Computes `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch: `[image, output, row, column]`
-/// for an input `[image, input, row, column]`.
+/// Computes `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch:
+/// `[image, output, row, column]` for an input `[image, input, row, column]`.
 pub fn functional_train(
     input: Tensor<4>,
     parameters: &FunctionalParameters,

@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 use super::{Check, Result};
 use crate::extension::{KernelBackend, Kernels};
 
-/// Computes `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are `[output, input, row, column]`.
+/// Computes `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are
+/// `[output, input, row, column]`.
 pub fn pooled_conv(
     input: Tensor<4>,
     weight: Tensor<4>,
