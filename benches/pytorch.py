@@ -21,7 +21,7 @@ SIDES = [32, 17, 9, 5]  # of the inputs of the four layers
 
 
 class Module(nn.Module):
-    """One local module: a functional part and, if asked for, the decoder that scores it."""
+    """One local module: a functional part and, if `decoder`, a decoder that reconstructs its input from its output."""
 
     def __init__(self, inputs, side, decoder):
         super().__init__()
@@ -44,7 +44,7 @@ class Module(nn.Module):
             parameter.requires_grad_(False)
 
     def losses(self, output, target):
-        """Reconstruction error of each sample; gradients reach the decoder only."""
+        """Reconstruction loss of each sample; gradients reach the decoder only."""
         difference = self.decoder(output.detach()) - target.detach()
         return difference.square().flatten(1).mean(1)
 

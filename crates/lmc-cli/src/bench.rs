@@ -1,11 +1,11 @@
 //! `lmc bench`: what this machine can do.
 
 use anyhow::Result;
+use burn::tensor::Device;
 use clap::{Args, ValueEnum};
+use lmc_bench::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
-use lmc_kernels::measure::{Case, cases, matrix_multiply_peak};
-use lmc_kernels::workloads::Device;
 use lmc_streams::{Catalog, DataDirs, OwnTask, Seed, Task, TaskSet};
 use serde::Serialize;
 

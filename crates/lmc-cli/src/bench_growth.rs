@@ -7,7 +7,8 @@ use lmc::network::NetworkConfig;
 use lmc::prediction::{Company, images};
 use lmc::tensors::train;
 use lmc::{Learner, Material, presets};
-use lmc_kernels::measure::{forget_peak_memory, median, peak_memory, times};
+use lmc_bench::process::{peak_memory, reset_peak_memory};
+use lmc_bench::{median, times};
 use lmc_streams::{BatchConfig, Seed};
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
     for modules in SIZES {
         bar.set_message(format!("{modules} modules per layer"));
         let mut learner = grown(modules, material)?;
-        forget_peak_memory();
+        reset_peak_memory();
         let train_step_ms = time(seconds, || learner.epoch(material, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
         learner.finish()?;

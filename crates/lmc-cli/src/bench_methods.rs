@@ -3,7 +3,7 @@
 use anyhow::Result;
 use lmc::Material;
 use lmc::network::NetworkConfig;
-use lmc_kernels::measure::{median, times};
+use lmc_bench::{median, times};
 use lmc_methods::registry;
 use serde::Serialize;
 use toml::{Table, Value};

@@ -1,4 +1,4 @@
-//! Batch norm: statistics of a batch, the line per channel that they make, and the backward pass.
+//! Batch norm: statistics of a batch, the affine map per channel that they make, and the backward pass.
 //!
 //! With mean `m` and variance `v` of each channel over all pixels of all images, `z = scale y + shift` where
 //! `scale = gamma / sqrt(v + eps)` and `shift = beta - scale m`.
@@ -10,17 +10,17 @@ use crate::instruction_set::InstructionSet;
 /// Added to variances, as PyTorch and burn do.
 pub const EPSILON: f32 = 1e-5;
 
-/// Per-channel mean and (biased) variance.
+/// Mean and biased variance of each channel over all pixels of all images.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// Means.
+    /// Mean of each channel.
     pub mean: Vec<f32>,
-    /// Variances.
+    /// Biased variance of each channel.
     pub variance: Vec<f32>,
 }
 
 impl Statistics {
-    /// From the moments of images of `pixels` pixels each, in order (Chan et al.).
+    /// Combines the [`moments`] of images of `pixels` pixels each, `[image, 2, channel]`, in order (Chan et al.).
     pub fn combine(moments: &[f32], pixels: usize, channels: usize) -> Self {
         let pixels = pixels as f64;
         let (mut mean, mut squares) = (vec![0.0_f64; channels], vec![0.0_f64; channels]);
@@ -39,17 +39,17 @@ impl Statistics {
     }
 }
 
-/// A line per channel.
+/// Batch norm with fixed statistics: `z = scale y + shift` for each channel.
 #[derive(Clone, Debug)]
 pub struct Affine {
-    /// Slopes.
+    /// Factor of each channel, `gamma / sqrt(variance + eps)`.
     pub scale: Vec<f32>,
-    /// Values at zero.
+    /// Summand of each channel, `beta - scale mean`.
     pub shift: Vec<f32>,
 }
 
 impl Affine {
-    /// Batch norm with these statistics.
+    /// Batch norm with these parameters and statistics, `[channel]` each.
     pub fn new(gamma: &[f32], beta: &[f32], statistics: &Statistics) -> Self {
         let scale: Vec<f32> = gamma
             .iter()
@@ -62,23 +62,24 @@ impl Affine {
     }
 }
 
-/// The backward pass per channel: `dy = scale dz + constant - slope y`.
+/// The backward pass of batch norm with the statistics of the batch: `dy = scale dz + constant - slope y` for each
+/// channel, and the gradients of the parameters.
 #[derive(Clone, Debug)]
 pub struct Backward {
-    /// Gradient of `gamma`.
+    /// Gradient of `gamma`, `[channel]`.
     pub gamma: Vec<f32>,
-    /// Gradient of `beta`.
+    /// Gradient of `beta`, `[channel]`.
     pub beta: Vec<f32>,
-    /// Factor of the gradient that comes in.
+    /// Factor of `dz`, the gradient of batch norm's output.
     pub scale: Vec<f32>,
-    /// What every pixel gets.
+    /// Summand of every pixel.
     pub constant: Vec<f32>,
-    /// Factor of the value.
+    /// Factor of `y`, batch norm's input.
     pub slope: Vec<f32>,
 }
 
 impl Backward {
-    /// From the sums of `dz` and of `dz (y - m)` over `count` pixels.
+    /// From `sums`, `[2, channel]`, of `dz` and of `dz (y - m)` over `count` pixels.
     ///
     /// `dy = scale (dz - mean(dz) - xhat mean(dz xhat))` with `xhat = (y - m) / sqrt(v + eps)`.
     pub fn new(affine: &Affine, statistics: &Statistics, sums: &[f32], count: usize) -> Self {
@@ -96,7 +97,8 @@ impl Backward {
     }
 }
 
-/// For each image its means and then its sums of squared deviations, in two passes.
+/// Computes for each image of `size` floats the mean of each channel and then the sum of squared deviations from it, in
+/// two passes: `[image, 2, channel]`.
 pub fn moments(set: InstructionSet, images: &[f32], size: usize, channels: usize, out: &mut [f32]) {
     for (image, out) in images.chunks_exact(size).zip(out.chunks_exact_mut(2 * channels)) {
         set.run(Moments { image, channels, out });
@@ -128,7 +130,7 @@ impl WithSimd for Moments<'_> {
     }
 }
 
-/// Adds the pixels of some images channel by channel: the gradient of a bias.
+/// Adds the pixels of some images, `[image, row, column, channel]`, to `sums`, `[channel]`: the gradient of a bias.
 pub fn add_pixels(set: InstructionSet, images: &[f32], sums: &mut [f32]) {
     struct Add<'a>(&'a [f32], &'a mut [f32]);
     impl WithSimd for Add<'_> {
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_per_channel() {
+    fn an_affine_map_per_channel() {
         let statistics = Statistics { mean: vec![2.0], variance: vec![4.0 - EPSILON] };
         let affine = Affine::new(&[3.0], &[1.0], &statistics);
         assert_eq!((affine.scale[0], affine.shift[0]), (1.5, -2.0));

@@ -8,8 +8,8 @@
 //!
 //! Pairs that padding would make are not in the lists, so nothing is computed for it.
 //!
-//! Many channels go tap by tap (`conv/deep.rs`); few, like the three of an image, would make sums too short for that and
-//! go by rows of taps (`conv/shallow.rs`).
+//! Many channels go tap by tap (`conv/deep.rs`); few, like the three of an image, would make sums too short for that
+//! and go by rows of taps (`conv/shallow.rs`).
 
 mod deep;
 mod pack;
@@ -20,7 +20,7 @@ use pulp::{Simd, WithSimd};
 use crate::instruction_set::InstructionSet;
 use crate::tile::Pair;
 pub(crate) use deep::multiply;
-pub use pack::Packed;
+pub use pack::PackedWeights;
 pub(crate) use pack::pack;
 
 /// Sizes of a convolution.
@@ -36,7 +36,7 @@ pub struct ConvShape {
     pub outputs: usize,
     /// Side of the kernel.
     pub kernel: usize,
-    /// Distance of two taps' places.
+    /// Distance in the input of two neighbouring output pixels.
     pub stride: usize,
     /// Zeros around the input.
     pub padding: usize,
@@ -47,7 +47,8 @@ pub struct ConvShape {
 }
 
 impl ConvShape {
-    /// With stride 1 and the whole output.
+    /// A convolution of `[height, width]` images from `inputs` to `outputs` channels, with stride 1 and the whole
+    /// output.
     pub fn new(
         [height, width]: [usize; 2],
         [inputs, outputs]: [usize; 2],
@@ -58,18 +59,18 @@ impl ConvShape {
             .with_stride(1)
     }
 
-    /// With another stride.
+    /// The same convolution with another stride, and the whole output.
     pub fn with_stride(self, stride: usize) -> Self {
         let out = |side: usize| (side + 2 * self.padding + stride).saturating_sub(self.kernel) / stride;
         Self { stride, out_height: out(self.height), out_width: out(self.width), ..self }
     }
 
-    /// For images of another size.
+    /// The same convolution for images of another size, `[height, width]`.
     pub fn at(self, [height, width]: [usize; 2]) -> Self {
         Self { height, width, ..self }.with_stride(self.stride)
     }
 
-    /// Without the last row and column where a 2x2 pool drops them.
+    /// The same convolution without the last row or column of the output where a 2x2 pool drops it.
     pub fn even(self) -> Self {
         Self { out_height: self.out_height / 2 * 2, out_width: self.out_width / 2 * 2, ..self }
     }
@@ -108,7 +109,7 @@ impl ConvShape {
         (o * self.stride + tap).checked_sub(self.padding).filter(|&i| i < side)
     }
 
-    /// Few input channels: sums by rows of taps.
+    /// Whether there are few input channels, so that sums go by rows of taps.
     fn is_shallow(&self) -> bool {
         self.inputs < 16
     }
@@ -117,16 +118,16 @@ impl ConvShape {
 /// A convolution that is ready to run on groups of images.
 #[derive(Debug)]
 pub struct Conv {
-    /// Sizes.
+    /// Sizes of the convolution.
     pub shape: ConvShape,
     set: InstructionSet,
-    /// Deep: pairs of each tap. Shallow: one list, whose inputs are offsets in the frame.
+    /// With many channels a list of pairs for each tap; with few, one list whose inputs are offsets in the frame.
     pairs: Vec<Vec<Pair>>,
     group: usize,
 }
 
 impl Conv {
-    /// For groups of up to `group` images.
+    /// Prepares a convolution for groups of up to `group` images.
     pub fn new(shape: ConvShape, group: usize, set: InstructionSet) -> Self {
         // Pairs hold offsets of 32 bits.
         let largest = shape.in_size().max(shape.out_size()).max(shape.frame_size());
@@ -139,25 +140,26 @@ impl Conv {
         Self { shape, set, pairs, group }
     }
 
-    /// Weights `[output, input, row, column]` in the order in which [`Conv::forward`] reads them.
-    pub fn pack(&self, weight: &[f32]) -> Packed {
+    /// Packs weights, `[output, input, row, column]`, in the order in which [`Conv::forward`] reads them.
+    pub fn pack(&self, weight: &[f32]) -> PackedWeights {
         pack::forward(&self.shape, self.set, weight)
     }
 
-    /// The same for [`Conv::transposed`].
-    pub fn pack_transposed(&self, weight: &[f32]) -> Packed {
+    /// Packs weights, `[output, input, row, column]`, in the order in which [`Conv::transposed`] reads them.
+    pub fn pack_transposed(&self, weight: &[f32]) -> PackedWeights {
         pack::transposed(&self.shape, self.set, weight)
     }
 
-    /// `y = bias + conv(x)` for a group of images.
-    pub fn forward(&self, x: &[f32], weights: &Packed, bias: &[f32], y: &mut [f32]) {
+    /// Computes `y = bias + conv(x)` for a group of images: `[image, row, column, channel]`, with `bias` `[output]`.
+    pub fn forward(&self, x: &[f32], weights: &PackedWeights, bias: &[f32], y: &mut [f32]) {
         self.check(x, y);
         assert_eq!(bias.len(), self.shape.outputs, "a bias per output channel");
         self.set.run(Forward { conv: self, x, weights, bias, y });
     }
 
-    /// `x = bias + the transposed convolution of y` for a group of images; without a bias it is added to `x`.
-    pub fn transposed(&self, y: &[f32], weights: &Packed, bias: Option<&[f32]>, x: &mut [f32]) {
+    /// Computes `x = bias + the transposed convolution of y` for a group of images, with `bias` `[input]`; without a
+    /// bias it is added to `x`.
+    pub fn transposed(&self, y: &[f32], weights: &PackedWeights, bias: Option<&[f32]>, x: &mut [f32]) {
         self.check(x, y);
         assert!(bias.is_none_or(|bias| bias.len() == self.shape.inputs), "a bias per input channel");
         self.set.run(Transposed { conv: self, y, weights, bias, x });
@@ -170,7 +172,7 @@ impl Conv {
         self.set.run(WeightGradient { conv: self, x, y, gradient });
     }
 
-    /// A gradient of [`Conv::add_weight_gradient`] as `[output, input, row, column]`.
+    /// Reorders a gradient of [`Conv::add_weight_gradient`] as `[output, input, row, column]`.
     pub fn unpack_gradient(&self, gradient: &[f32]) -> Vec<f32> {
         let ConvShape { inputs, outputs, kernel, .. } = self.shape;
         let mut out = vec![0.0; gradient.len()];
@@ -184,7 +186,7 @@ impl Conv {
     }
 
     /// The pairs of a list that belong to the first `images` images.
-    fn of(&self, list: usize, images: usize) -> &[Pair] {
+    fn pairs_of(&self, list: usize, images: usize) -> &[Pair] {
         &self.pairs[list][..self.pairs[list].len() / self.group * images]
     }
 
@@ -193,6 +195,7 @@ impl Conv {
         y.len() / self.shape.out_size().max(1)
     }
 
+    /// Panics if inputs and outputs are not of the same number of images, or of more than the group.
     fn check(&self, x: &[f32], y: &[f32]) {
         let images = self.images(y);
         assert!(images <= self.group, "{images} images in a group of {}", self.group);
@@ -201,10 +204,11 @@ impl Conv {
     }
 }
 
+/// A call of [`Conv::forward`].
 struct Forward<'a> {
     conv: &'a Conv,
     x: &'a [f32],
-    weights: &'a Packed,
+    weights: &'a PackedWeights,
     bias: &'a [f32],
     y: &'a mut [f32],
 }
@@ -220,10 +224,11 @@ impl WithSimd for Forward<'_> {
     }
 }
 
+/// A call of [`Conv::transposed`].
 struct Transposed<'a> {
     conv: &'a Conv,
     y: &'a [f32],
-    weights: &'a Packed,
+    weights: &'a PackedWeights,
     bias: Option<&'a [f32]>,
     x: &'a mut [f32],
 }
@@ -239,6 +244,7 @@ impl WithSimd for Transposed<'_> {
     }
 }
 
+/// A call of [`Conv::add_weight_gradient`].
 struct WeightGradient<'a> {
     conv: &'a Conv,
     x: &'a [f32],
@@ -260,7 +266,7 @@ impl WithSimd for WeightGradient<'_> {
 /// How many pixels a gradient of weights is summed over at a time: their channels stay in the nearest cache.
 const PIXELS_AT_ONCE: usize = 48;
 
-/// Every pixel starts from the bias.
+/// Sets every pixel to the bias.
 #[inline(always)]
 fn start_from(bias: &[f32], out: &mut [f32]) {
     if bias.is_empty() {

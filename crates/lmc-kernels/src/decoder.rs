@@ -1,6 +1,7 @@
-//! The structural decoder with its loss: how well a module's output tells its input, sample by sample.
+//! The decoder of a module's structural part: it reconstructs the module's input from its output, with a reconstruction
+//! loss for each sample.
 //!
-//! `u = deconvolution(o)` with 2x2 kernels, stride 2 and two cropped rings; `v = relu(batch norm(u))`;
+//! `u = deconvolution(o)` with 2x2 kernels and stride 2, two pixels cropped on each side; `v = relu(batch norm(u))`;
 //! `z = deconvolution(v)` with 3x3 or 4x4 kernels; `loss = mean((sigmoid(z) - target)^2)` over each sample.
 //! A deconvolution is the transposed form of a convolution, see [`crate::conv`]. The crop removes just what the outer
 //! ring of `o` would produce, so it is never computed.
@@ -11,12 +12,12 @@ use pulp::{Simd, WithSimd};
 
 use crate::batch_norm::{self, Affine, Backward, Statistics};
 use crate::conv::{Conv, ConvShape};
-use crate::functional::Wanted;
+use crate::functional::WantedGradients;
 use crate::instruction_set::InstructionSet;
-use crate::pool::relu;
+use crate::max_pool::relu;
 use crate::scratch::Scratch;
 use crate::sigmoid;
-use crate::threads::{Images, of, over_images};
+use crate::threads::{Images, over_images, slice_of};
 pub use frozen::FrozenDecoder;
 
 /// Sizes of a decoder.
@@ -59,50 +60,52 @@ impl DecoderShape {
 /// Parameters of a decoder. Weights are `[input, output, row, column]`, as burn and PyTorch keep them.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
-    /// Sizes.
+    /// Sizes of the decoder.
     pub shape: DecoderShape,
-    /// Weights of the first deconvolution.
+    /// Weights of the first deconvolution, `[input, hidden, 2, 2]`.
     pub first: &'a [f32],
-    /// Its bias.
+    /// Bias of the first deconvolution, `[hidden]`.
     pub first_bias: &'a [f32],
-    /// Scale of the batch norm.
+    /// Scale of the batch norm, `[hidden]`.
     pub gamma: &'a [f32],
-    /// Shift of the batch norm.
+    /// Shift of the batch norm, `[hidden]`.
     pub beta: &'a [f32],
-    /// Weights of the second deconvolution.
+    /// Weights of the second deconvolution, `[hidden, output, row, column]`.
     pub second: &'a [f32],
-    /// Its bias.
+    /// Bias of the second deconvolution, `[output]`.
     pub second_bias: &'a [f32],
 }
 
-/// What a training step keeps of the forward pass.
+/// What the forward pass keeps for the backward pass.
 #[derive(Debug)]
 pub struct Saved {
+    /// Output `u` of the first deconvolution, `[image, row, column, hidden]`.
     hidden: Scratch,
-    /// Derivative of each sample's loss by `z`.
+    /// Derivative of each sample's loss by `z`, `[image, row, column, output]`.
     errors: Scratch,
-    /// Statistics of the batch.
+    /// Statistics of the batch, for the running averages.
     pub statistics: Statistics,
 }
 
-/// Gradients; those that were not asked for are empty. The first bias has none: batch norm takes it out again.
+/// Gradients of a decoder; those that were not wanted are empty. That of the first bias is zero and left out, as batch
+/// norm removes every constant.
 #[derive(Debug, Default)]
 pub struct Gradients {
-    /// With respect to the module's output.
+    /// Gradient of the module's output, `[image, row, column, channel]`.
     pub input: Scratch,
-    /// With respect to the weights of the first deconvolution.
+    /// Gradient of the weights of the first deconvolution, `[input, hidden, 2, 2]`.
     pub first: Vec<f32>,
-    /// With respect to the scale.
+    /// Gradient of the scale of the batch norm, `[hidden]`.
     pub gamma: Vec<f32>,
-    /// With respect to the shift.
+    /// Gradient of the shift of the batch norm, `[hidden]`.
     pub beta: Vec<f32>,
-    /// With respect to the weights of the second deconvolution.
+    /// Gradient of the weights of the second deconvolution, `[hidden, output, row, column]`.
     pub second: Vec<f32>,
-    /// With respect to its bias.
+    /// Gradient of the bias of the second deconvolution, `[output]`.
     pub second_bias: Vec<f32>,
 }
 
-/// The two convolutions, ready for groups of images.
+/// The two convolutions whose transposed forms are a decoder's deconvolutions, ready for groups of images.
 struct Convs {
     first: Conv,
     second: Conv,
@@ -127,7 +130,8 @@ impl Convs {
 }
 
 impl Decoder<'_> {
-    /// Losses with the statistics of the batch.
+    /// Reconstruction losses, `[image]`, with the statistics of the batch. The input and the target are
+    /// `[image, row, column, channel]`.
     pub fn train(
         &self,
         set: InstructionSet,
@@ -143,7 +147,7 @@ impl Decoder<'_> {
         let mut hidden = Scratch::take(images.count * hidden_size);
         let mut moments = Scratch::take(images.count * 2 * channels);
         over_images(images, [&mut hidden, &mut moments], 0, |images, [u, moments], _| {
-            convs.first.transposed(of(input, &images, in_size), &weights, Some(self.first_bias), u);
+            convs.first.transposed(slice_of(input, &images, in_size), &weights, Some(self.first_bias), u);
             batch_norm::moments(set, u, hidden_size, channels, moments);
         });
         let statistics = Statistics::combine(&moments, hidden_size / channels, channels);
@@ -152,23 +156,23 @@ impl Decoder<'_> {
         let mut errors = Scratch::take(images.count * target_size);
         let mut losses = vec![0.0; images.count];
         over_images(images, [&mut errors, &mut losses], 0, |images, [z, losses], _| {
-            let u = of(&hidden, &images, hidden_size);
+            let u = slice_of(&hidden, &images, hidden_size);
             let mut v = Scratch::take(u.len());
             set.run(Activate { affine: &affine, u, v: &mut v });
             convs.second.transposed(&v, &weights, Some(self.second_bias), z);
-            errors_and_losses(set, z, of(target, &images, target_size), losses);
+            errors_and_losses(set, z, slice_of(target, &images, target_size), losses);
         });
         (losses, Saved { hidden, errors, statistics })
     }
 
-    /// The way back from [`Decoder::train`], with a gradient for each sample's loss.
+    /// The backward pass of [`Decoder::train`], from `gradient`, `[image]`, of the losses.
     pub fn backward(
         &self,
         set: InstructionSet,
         input: &[f32],
         saved: &Saved,
         gradient: &[f32],
-        wanted: Wanted,
+        wanted: WantedGradients,
     ) -> Gradients {
         let convs = Convs::new(&self.shape, set);
         let [in_size, hidden_size, target_size] = convs.sizes();
@@ -177,15 +181,15 @@ impl Decoder<'_> {
         let Saved { hidden, errors, statistics } = saved;
         let affine = Affine::new(self.gamma, self.beta, statistics);
 
-        // Down to the hidden map, with the sums for batch norm's way back.
+        // Down to the hidden map, with the sums for the backward pass of batch norm.
         let weights = convs.second.pack(self.second);
         let zeros = vec![0.0; channels];
         let mut dv = Scratch::take(images.count * hidden_size);
         let size = self.second.len();
         let sums = over_images(images, [&mut dv], size + outputs + 2 * channels, |images, [dv], sums| {
-            let u = of(hidden, &images, hidden_size);
+            let u = slice_of(hidden, &images, hidden_size);
             let mut dz = Scratch::take(images.len() * target_size);
-            scale_errors(&gradient[images.clone()], of(errors, &images, target_size), &mut dz);
+            scale_errors(&gradient[images.clone()], slice_of(errors, &images, target_size), &mut dz);
             let (second, sums) = sums.split_at_mut(size);
             let (bias, sums) = sums.split_at_mut(outputs);
             if wanted.parameters {
@@ -208,10 +212,10 @@ impl Decoder<'_> {
         let first = if wanted.parameters { self.first.len() } else { 0 };
         let first = over_images(images, [&mut into], first, |images, [into], first| {
             let mut du = Scratch::take(images.len() * hidden_size);
-            let (u, dv) = (of(hidden, &images, hidden_size), of(&dv, &images, hidden_size));
+            let (u, dv) = (slice_of(hidden, &images, hidden_size), slice_of(&dv, &images, hidden_size));
             set.run(ThroughNorm { back: &back, u, dv, du: &mut du });
             if wanted.parameters {
-                convs.first.add_weight_gradient(&du, of(input, &images, in_size), first);
+                convs.first.add_weight_gradient(&du, slice_of(input, &images, in_size), first);
             }
             if let Some(weights) = &weights {
                 convs.first.forward(&du, weights, &zeros, into);
@@ -239,7 +243,7 @@ fn errors_and_losses(set: InstructionSet, z: &mut [f32], target: &[f32], losses:
     }
 }
 
-/// The derivative of the whole by `z`: each sample's, times the gradient of its loss.
+/// Computes `dz`, the gradient of `z`: each sample's derivative, times the gradient of its loss.
 fn scale_errors(gradient: &[f32], errors: &[f32], dz: &mut [f32]) {
     let size = (errors.len() / gradient.len().max(1)).max(1);
     for ((errors, dz), gradient) in errors.chunks_exact(size).zip(dz.chunks_exact_mut(size)).zip(gradient) {
@@ -247,7 +251,7 @@ fn scale_errors(gradient: &[f32], errors: &[f32], dz: &mut [f32]) {
     }
 }
 
-/// `v = relu(scale u + shift)`.
+/// Computes `v = relu(scale u + shift)`.
 struct Activate<'a> {
     affine: &'a Affine,
     u: &'a [f32],
@@ -268,7 +272,7 @@ impl WithSimd for Activate<'_> {
     }
 }
 
-/// Where ReLU gave zero, `dv` becomes zero; adds per channel the sums of `dv` and of `dv (u - mean)`.
+/// Sets `dv` to zero where ReLU gave zero, and adds to `sums`, `[2, channel]`, the sums of `dv` and of `dv (u - mean)`.
 struct MaskAndSum<'a> {
     affine: &'a Affine,
     mean: &'a [f32],
@@ -296,7 +300,7 @@ impl WithSimd for MaskAndSum<'_> {
     }
 }
 
-/// `du = scale dv + constant - slope u`.
+/// The backward pass of batch norm, `du = scale dv + constant - slope u`.
 struct ThroughNorm<'a> {
     back: &'a Backward,
     u: &'a [f32],

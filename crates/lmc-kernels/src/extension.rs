@@ -1,9 +1,9 @@
 //! The kernels as operations of burn: a trait on backends whose default is made of burn's own operations, and our own
-//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with ways back written by hand for its autodiff
-//! (`extension/autodiff.rs`).
+//! implementation for the CPU backend `Flex` (`extension/flex.rs`), with backward passes written by hand for its
+//! autodiff (`extension/autodiff.rs`).
 //!
-//! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs of
-//! several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
+//! Tensors are `[image, channel, row, column]` to the outside, and `[module, image, channel, row, column]` for outputs
+//! of several modules. What our operations give is stored channels-last and seen through a permuted view, so that the
 //! next of our operations takes it without a copy.
 
 mod autodiff;
@@ -20,22 +20,22 @@ use burn::backend::{Backend, ExtensionType, backend_extension};
 use crate::reference;
 use crate::{decoder, functional};
 
-/// Which implementation of an operation runs.
+/// Which implementation of an operation runs; both give the same numbers but for rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kernels {
-    /// By our kernels where there are some for the backend.
+    /// Our fused kernels, on backends that have them (the CPU); burn's own operations elsewhere.
     #[default]
     Fused,
-    /// By burn's own operations.
+    /// burn's own operations.
     Reference,
 }
 
 /// Parameters of a functional block.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct FunctionalTensors<B: Backend> {
-    /// `[output, input, row, column]`.
+    /// Weights of the convolution, `[output, input, row, column]`.
     pub weight: FloatTensor<B>,
-    /// `[output]`.
+    /// Bias of the convolution, `[output]`.
     pub bias: FloatTensor<B>,
     /// Scale of the batch norm, `[output]`.
     pub gamma: FloatTensor<B>,
@@ -46,13 +46,13 @@ pub struct FunctionalTensors<B: Backend> {
 /// Parameters of several frozen functional blocks: those of [`FunctionalTensors`] with a first axis for the module.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct FrozenFunctionalTensors<B: Backend> {
-    /// `[module, output, input, row, column]`.
+    /// Weights of the convolutions, `[module, output, input, row, column]`.
     pub weight: FloatTensor<B>,
-    /// `[module, output]`.
+    /// Biases of the convolutions, `[module, output]`.
     pub bias: FloatTensor<B>,
-    /// `[module, output]`.
+    /// Scales of the batch norms, `[module, output]`.
     pub gamma: FloatTensor<B>,
-    /// `[module, output]`.
+    /// Shifts of the batch norms, `[module, output]`.
     pub beta: FloatTensor<B>,
     /// Running mean, `[module, output]`.
     pub mean: FloatTensor<B>,
@@ -65,7 +65,7 @@ pub struct FrozenFunctionalTensors<B: Backend> {
 pub struct DecoderTensors<B: Backend> {
     /// Weights of the first deconvolution, `[input, hidden, 2, 2]`.
     pub first: FloatTensor<B>,
-    /// `[hidden]`.
+    /// Bias of the first deconvolution, `[hidden]`.
     pub first_bias: FloatTensor<B>,
     /// Scale of the batch norm, `[hidden]`.
     pub gamma: FloatTensor<B>,
@@ -73,49 +73,51 @@ pub struct DecoderTensors<B: Backend> {
     pub beta: FloatTensor<B>,
     /// Weights of the second deconvolution, `[hidden, output, row, column]`.
     pub second: FloatTensor<B>,
-    /// `[output]`.
+    /// Bias of the second deconvolution, `[output]`.
     pub second_bias: FloatTensor<B>,
 }
 
 /// Parameters of several frozen decoders: those of [`DecoderTensors`] with a first axis for the module.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct FrozenDecoderTensors<B: Backend> {
-    /// `[module, input, hidden, 2, 2]`.
+    /// Weights of the first deconvolutions, `[module, input, hidden, 2, 2]`.
     pub first: FloatTensor<B>,
-    /// `[module, hidden]`.
+    /// Biases of the first deconvolutions, `[module, hidden]`.
     pub first_bias: FloatTensor<B>,
-    /// `[module, hidden]`.
+    /// Scales of the batch norms, `[module, hidden]`.
     pub gamma: FloatTensor<B>,
-    /// `[module, hidden]`.
+    /// Shifts of the batch norms, `[module, hidden]`.
     pub beta: FloatTensor<B>,
     /// Running mean, `[module, hidden]`.
     pub mean: FloatTensor<B>,
     /// Running variance, `[module, hidden]`.
     pub variance: FloatTensor<B>,
-    /// `[module, hidden, output, row, column]`.
+    /// Weights of the second deconvolutions, `[module, hidden, output, row, column]`.
     pub second: FloatTensor<B>,
-    /// `[module, output]`.
+    /// Biases of the second deconvolutions, `[module, output]`.
     pub second_bias: FloatTensor<B>,
 }
 
 /// What a block gives in training: its result, and the statistics of the batch for the running averages.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct TrainedTensors<B: Backend> {
-    /// The block's output, or the decoder's losses.
+    /// The block's output, `[image, channel, row, column]`, or the decoder's losses, `[image]`.
     pub output: FloatTensor<B>,
-    /// Mean of each channel over the batch; carries no gradient.
+    /// Mean of each channel over the batch, `[channel]`; carries no gradient.
     pub mean: FloatTensor<B>,
-    /// Biased variance of each channel; carries no gradient.
+    /// Biased variance of each channel over the batch, `[channel]`; carries no gradient.
     pub variance: FloatTensor<B>,
 }
 
-/// Place for what our kernels make of frozen parameters, once; other backends leave it empty.
-pub type Packed<T> = Arc<OnceLock<T>>;
+/// Frozen parameters folded and packed for our kernels, which is done at their first use; other backends leave it
+/// empty.
+pub type PackedOnce<T> = Arc<OnceLock<T>>;
 
 /// Fused operations. A backend without an implementation of its own uses burn's operations.
 #[backend_extension(Flex, Cube: cfg(feature = "wgpu"), Autodiff)]
 pub trait KernelBackend: Backend {
-    /// Convolution, batch norm with the statistics of the batch, ReLU, 2x2 max-pool.
+    /// Convolution, batch norm with the statistics of the batch, ReLU and 2x2 max-pool of
+    /// `[image, channel, row, column]`.
     fn functional_train(
         input: FloatTensor<Self>,
         #[extension_type] parameters: FunctionalTensors<Self>,
@@ -126,11 +128,12 @@ pub trait KernelBackend: Backend {
         reference::functional_train::<Self>(input, parameters, padding)
     }
 
-    /// The same for frozen modules that share an input. Their parameters get no gradient, the input does.
+    /// Convolution, batch norm with running statistics, ReLU and 2x2 max-pool of frozen modules that share an input:
+    /// `[module, image, channel, row, column]`. Their parameters get no gradient, the input does.
     fn functional_frozen(
         input: FloatTensor<Self>,
         #[extension_type] parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<functional::FrozenFunctional>,
+        packed: PackedOnce<functional::FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
@@ -138,7 +141,7 @@ pub trait KernelBackend: Backend {
         reference::functional_frozen::<Self>(&input, &parameters, padding)
     }
 
-    /// Convolution, ReLU, 2x2 max-pool.
+    /// Convolution, ReLU and 2x2 max-pool of `[image, channel, row, column]`.
     fn pooled_conv(
         input: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -150,7 +153,8 @@ pub trait KernelBackend: Backend {
         reference::pooled_conv::<Self>(input, weight, bias, padding)
     }
 
-    /// A decoder's losses, one for each sample, against a target that gets no gradient.
+    /// Reconstruction losses, `[image]`, of a decoder that uses the statistics of the batch. The target gets no
+    /// gradient.
     fn decoder_train(
         input: FloatTensor<Self>,
         target: FloatTensor<Self>,
@@ -161,19 +165,20 @@ pub trait KernelBackend: Backend {
         reference::decoder_train::<Self>(input, target, parameters)
     }
 
-    /// The same for frozen decoders, one for each module of `inputs`: losses `[module, image]`.
+    /// Reconstruction losses, `[module, image]`, of frozen decoders, one for each module of `inputs`,
+    /// `[module, image, channel, row, column]`. Parameters and target get no gradient, the inputs do.
     fn decoder_frozen(
         inputs: FloatTensor<Self>,
         target: FloatTensor<Self>,
         #[extension_type] parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<decoder::FrozenDecoder>,
+        packed: PackedOnce<decoder::FrozenDecoder>,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
         let _ = (packed, kernels);
         reference::decoder_frozen::<Self>(&inputs, &target, &parameters)
     }
 
-    /// `sum over modules of weights[module, image] outputs[module, image]`.
+    /// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`.
     fn weighted_sum(
         outputs: FloatTensor<Self>,
         weights: FloatTensor<Self>,
@@ -183,7 +188,8 @@ pub trait KernelBackend: Backend {
         reference::weighted_sum::<Self>(outputs, weights)
     }
 
-    /// The same with one more module, `last`, that has no module axis.
+    /// A layer's output where `last`, `[image, channel, row, column]`, is the output of one more module than those in
+    /// `outputs`.
     fn weighted_sum_with(
         outputs: FloatTensor<Self>,
         last: FloatTensor<Self>,

@@ -1,73 +1,76 @@
 //! The functional block: convolution, batch norm, ReLU and 2x2 max-pool as one operation, forward and backward.
 //!
-//! Everything is channels-last. A module that is trained uses the statistics of the batch and keeps its convolution
-//! for the way back; the way back starts from the pooled gradient. Frozen modules, of which many share an input,
-//! have their batch norm folded into their weights; rows and columns that the pool drops are not computed, and at most
-//! the winners of the pools are kept.
+//! Everything is channels-last. A trainable module uses the statistics of the batch and keeps the output of its
+//! convolution for the backward pass, which starts from the gradient of the pooled output. Frozen modules, of which
+//! many share an input, have their batch norm folded into their weights; rows and columns that the pool drops are not
+//! computed, and at most the winners of the pools are kept.
 
 use std::sync::OnceLock;
 
 use crate::batch_norm::{self, Affine, Backward, Statistics};
-use crate::conv::{Conv, ConvShape, Packed};
+use crate::conv::{Conv, ConvShape, PackedWeights};
 use crate::instruction_set::InstructionSet;
-use crate::pool::{self, PoolShape};
+use crate::max_pool::{self, PoolShape};
 use crate::scratch::Scratch;
-use crate::threads::{Images, of, over_images};
+use crate::threads::{Images, over_images, slice_of};
 use crate::winograd::Winograd;
 
-/// Parameters of a block. Weights are `[output, input, row, column]`, as burn and PyTorch keep them.
+/// Parameters of a functional block. Weights are `[output, input, row, column]`, as burn and PyTorch keep them.
 #[derive(Clone, Copy, Debug)]
 pub struct Functional<'a> {
     /// Sizes of the convolution.
     pub shape: ConvShape,
-    /// Weights of the convolution.
+    /// Weights of the convolution, `[output, input, row, column]`.
     pub weight: &'a [f32],
-    /// Its bias.
+    /// Bias of the convolution, `[output]`.
     pub bias: &'a [f32],
-    /// Scale of the batch norm.
+    /// Scale of the batch norm, `[output]`.
     pub gamma: &'a [f32],
-    /// Shift of the batch norm.
+    /// Shift of the batch norm, `[output]`.
     pub beta: &'a [f32],
 }
 
-/// What a training step keeps of the forward pass.
+/// What the forward pass keeps for the backward pass.
 #[derive(Debug)]
 pub struct Saved {
+    /// Output of the convolution, `[image, row, column, output]`.
     convolved: Scratch,
-    /// Statistics of the batch.
+    /// Statistics of the batch, for the running averages.
     pub statistics: Statistics,
 }
 
-/// Which gradients are wanted.
+/// Which gradients a backward pass computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// That of the input: not at the first layer.
+pub struct WantedGradients {
+    /// Whether that of the input is wanted; at the first layer it is not.
     pub input: bool,
-    /// Those of the parameters.
+    /// Whether those of the parameters are wanted.
     pub parameters: bool,
 }
 
-/// Gradients; those that were not asked for are empty.
+/// Gradients of a functional block; those that were not wanted are empty.
 ///
-/// There is none of the bias: batch norm takes every constant out again, so it is zero.
+/// That of the bias is zero and left out: batch norm removes every constant.
 #[derive(Debug, Default)]
 pub struct Gradients {
-    /// With respect to the input.
+    /// Gradient of the input, `[image, row, column, input]`.
     pub input: Scratch,
-    /// With respect to the weights.
+    /// Gradient of the weights, `[output, input, row, column]`.
     pub weight: Vec<f32>,
-    /// With respect to the scale.
+    /// Gradient of the scale of the batch norm, `[output]`.
     pub gamma: Vec<f32>,
-    /// With respect to the shift.
+    /// Gradient of the shift of the batch norm, `[output]`.
     pub beta: Vec<f32>,
 }
 
+/// Sizes of a convolution's output, which is pooled.
 fn pool_shape(shape: &ConvShape) -> PoolShape {
     PoolShape { height: shape.out_height, width: shape.out_width, channels: shape.outputs }
 }
 
 impl Functional<'_> {
-    /// With the statistics of the batch.
+    /// Output of the block with the statistics of the batch: `[image, row, column, output]` for an input
+    /// `[image, row, column, input]`.
     pub fn train(&self, set: InstructionSet, input: &[f32], images: usize) -> (Scratch, Saved) {
         let shape = self.shape;
         let images = Images::new(images, shape.group());
@@ -77,19 +80,25 @@ impl Functional<'_> {
         let mut convolved = Scratch::take(images.count * shape.out_size());
         let mut moments = Scratch::take(images.count * 2 * shape.outputs);
         over_images(images, [&mut convolved, &mut moments], 0, |images, [y, moments], _| {
-            conv.forward(of(input, &images, shape.in_size()), &weights, self.bias, y);
+            conv.forward(slice_of(input, &images, shape.in_size()), &weights, self.bias, y);
             batch_norm::moments(set, y, shape.out_size(), shape.outputs, moments);
         });
         let statistics = Statistics::combine(&moments, shape.out_height * shape.out_width, shape.outputs);
         let affine = Affine::new(self.gamma, self.beta, &statistics);
         let mut out = Scratch::take(images.count * pool.pooled_size());
         over_images(images, [&mut out], 0, |images, [out], _| {
-            pool::pool(set, pool, &affine, of(&convolved, &images, shape.out_size()), out);
+            max_pool::norm_relu_max_pool(
+                set,
+                pool,
+                &affine,
+                slice_of(&convolved, &images, shape.out_size()),
+                out,
+            );
         });
         (out, Saved { convolved, statistics })
     }
 
-    /// The way back from [`Functional::train`].
+    /// The backward pass of [`Functional::train`], from `gradient`, that of its output.
     pub fn backward(
         &self,
         set: InstructionSet,
@@ -97,7 +106,7 @@ impl Functional<'_> {
         images: usize,
         saved: &Saved,
         gradient: &[f32],
-        wanted: Wanted,
+        wanted: WantedGradients,
     ) -> Gradients {
         let shape = self.shape;
         let images = Images::new(images, shape.group());
@@ -106,8 +115,8 @@ impl Functional<'_> {
         let affine = Affine::new(self.gamma, self.beta, statistics);
         let sums = over_images(images, [], 2 * shape.outputs, |images, [], sums| {
             let (y, gradient) =
-                (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
-            pool::add_sums(set, pool, &affine, &statistics.mean, y, gradient, sums);
+                (slice_of(convolved, &images, pool.size()), slice_of(gradient, &images, pool.pooled_size()));
+            max_pool::add_norm_sums(set, pool, &affine, &statistics.mean, y, gradient, sums);
         });
         let back =
             Backward::new(&affine, statistics, &sums, images.count * shape.out_height * shape.out_width);
@@ -119,11 +128,11 @@ impl Functional<'_> {
         let sums = if wanted.parameters { shape.weights() } else { 0 };
         let sums = over_images(images, [&mut into], sums, |images, [into], sums| {
             let (y, gradient) =
-                (of(convolved, &images, pool.size()), of(gradient, &images, pool.pooled_size()));
+                (slice_of(convolved, &images, pool.size()), slice_of(gradient, &images, pool.pooled_size()));
             let mut dy = Scratch::take(y.len());
-            pool::spread(set, pool, &affine, &back, y, gradient, &mut dy);
+            max_pool::norm_relu_max_pool_backward(set, pool, &affine, &back, y, gradient, &mut dy);
             if wanted.parameters {
-                conv.add_weight_gradient(of(input, &images, shape.in_size()), &dy, sums);
+                conv.add_weight_gradient(slice_of(input, &images, shape.in_size()), &dy, sums);
             }
             if let Some(weights) = &weights {
                 conv.transposed(&dy, weights, Some(&zeros), into);
@@ -149,19 +158,19 @@ pub struct FrozenFunctional {
     modules: Vec<Folded>,
 }
 
-/// A module with batch norm folded into its weights.
+/// A functional block with batch norm folded into its weights.
 #[derive(Debug)]
 struct Folded {
     weight: Vec<f32>,
     bias: Vec<f32>,
-    /// For [`Winograd`] if it suits, else for [`Conv`].
-    forward: Packed,
-    /// Only modules above a free one ever send a gradient down.
-    transposed: OnceLock<Packed>,
+    /// Weights packed for the forward pass: for [`Winograd`] if it suits, else for [`Conv`].
+    forward: PackedWeights,
+    /// Weights packed for the backward pass, which only modules above a trainable one need.
+    transposed: OnceLock<PackedWeights>,
 }
 
 impl FrozenFunctional {
-    /// From blocks of one shape with their running statistics.
+    /// Folds and packs blocks of one shape with their running statistics.
     pub fn new(shape: ConvShape, set: InstructionSet, blocks: &[(Functional<'_>, Statistics)]) -> Self {
         let pack = |weight: &[f32]| match Winograd::forward(&shape, set) {
             Some(winograd) => winograd.pack(weight),
@@ -181,18 +190,19 @@ impl FrozenFunctional {
         Self { shape, set, modules: blocks.iter().map(fold).collect() }
     }
 
-    /// How many modules there are.
+    /// How many blocks there are, one for each module.
     pub fn modules(&self) -> usize {
         self.modules.len()
     }
 
-    /// Rows and columns of the outputs for images of a size.
+    /// Rows and columns of the outputs for images of `[row, column]` pixels.
     pub fn pooled(&self, image: [usize; 2]) -> [usize; 2] {
         let shape = self.shape.at(image);
         [shape.out_height / 2, shape.out_width / 2]
     }
 
-    /// Outputs, module by module, and the winners of their pools if `keep`.
+    /// Outputs, `[module, image, row, column, output]`, for an input `[image, row, column, input]` with `image` rows
+    /// and columns; and, if `keep`, the winners of the pools for the backward pass.
     pub fn forward(&self, image: [usize; 2], input: &[f32], images: usize, keep: bool) -> (Scratch, Scratch) {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
@@ -206,14 +216,14 @@ impl FrozenFunctional {
             let module = &self.modules[at.start / images];
             let start = at.start % images;
             let mut y = Scratch::take(at.len() * shape.out_size());
-            let input = of(input, &(start..start + at.len()), shape.in_size());
+            let input = slice_of(input, &(start..start + at.len()), shape.in_size());
             convolve.forward(input, module, &mut y);
-            pool::pool_frozen(set, pool, &y, out, keep.then_some(winners));
+            max_pool::relu_max_pool(set, pool, &y, out, keep.then_some(winners));
         });
         (out, winners)
     }
 
-    /// Gradient of the shared input, from those of all outputs.
+    /// The backward pass: the gradient of the shared input from that of all outputs.
     pub fn backward(&self, image: [usize; 2], images: usize, winners: &[f32], gradient: &[f32]) -> Scratch {
         let (shape, set) = (self.shape.at(image).even(), self.set);
         let pool = pool_shape(&shape);
@@ -224,10 +234,12 @@ impl FrozenFunctional {
             let size = at.len() * shape.out_size();
             let gradients = (0..self.modules.len()).map(|number| {
                 let place = number * images + at.start..number * images + at.end;
-                let (winners, gradient) =
-                    (of(winners, &place, pool.pooled_size()), of(gradient, &place, pool.pooled_size()));
+                let (winners, gradient) = (
+                    slice_of(winners, &place, pool.pooled_size()),
+                    slice_of(gradient, &place, pool.pooled_size()),
+                );
                 let mut dy = Scratch::take(size);
-                pool::unpool_frozen(set, pool, winners, gradient, &mut dy);
+                max_pool::relu_max_pool_backward(set, pool, winners, gradient, &mut dy);
                 dy
             });
             convolve.transposed(self.modules.iter().zip(gradients), into);
@@ -236,17 +248,19 @@ impl FrozenFunctional {
     }
 }
 
-/// The way in which frozen modules convolve groups of images.
+/// How frozen modules convolve groups of images.
 enum Convolve {
     Direct(Conv),
     Winograd(Winograd),
 }
 
 impl Convolve {
+    /// By Winograd's algorithm if it suits, else directly.
     fn new(winograd: Option<Winograd>, shape: ConvShape, group: usize, set: InstructionSet) -> Self {
         winograd.map_or_else(|| Self::Direct(Conv::new(shape, group, set)), Self::Winograd)
     }
 
+    /// Computes the convolution of one module.
     fn forward(&self, input: &[f32], module: &Folded, y: &mut [f32]) {
         match self {
             Self::Direct(conv) => conv.forward(input, &module.forward, &module.bias, y),
@@ -261,7 +275,7 @@ impl Convolve {
         }
     }
 
-    /// The sum over all modules of what their gradients send to the input.
+    /// Gradient of the shared input: the sum over all modules of the transposed convolution of their gradients `dy`.
     fn transposed<'a>(&self, modules: impl Iterator<Item = (&'a Folded, Scratch)>, into: &mut [f32]) {
         match self {
             Self::Direct(conv) => {

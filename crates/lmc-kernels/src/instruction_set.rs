@@ -16,7 +16,7 @@ pub const VARIABLE: &str = "LMC_INSTRUCTION_SET";
 pub struct InstructionSet(Arch);
 
 impl InstructionSet {
-    /// The fastest one here, or the one that [`VARIABLE`] asks for.
+    /// The fastest instruction set of this machine, or the one that [`VARIABLE`] asks for.
     pub fn best() -> Self {
         static BEST: OnceLock<InstructionSet> = OnceLock::new();
         *BEST.get_or_init(|| {
@@ -26,7 +26,7 @@ impl InstructionSet {
         })
     }
 
-    /// All that this machine can run, fastest first.
+    /// All instruction sets that this machine can run, fastest first.
     pub fn available() -> Vec<Self> {
         let mut sets = vec![Self(Arch::new())];
         #[cfg(target_arch = "x86_64")]
@@ -39,7 +39,7 @@ impl InstructionSet {
         sets
     }
 
-    /// Its name, as [`VARIABLE`] takes it.
+    /// The instruction set's name, as [`VARIABLE`] takes it.
     pub fn name(self) -> &'static str {
         #[allow(unreachable_patterns)]
         match self.0 {

@@ -21,10 +21,10 @@ pub struct ShapeError {
     tensors: String,
 }
 
-/// Result of an operation.
+/// Result of an operation, which fails if shapes or types do not fit together.
 pub type Result<T> = std::result::Result<T, ShapeError>;
 
-/// Collects what an operation was given and complains with all of it.
+/// Checks what an operation was given; an error names all of it.
 struct Check {
     operation: &'static str,
     tensors: Vec<String>,
@@ -36,21 +36,25 @@ impl Check {
         Self { operation, tensors: Vec::new(), types: Vec::new() }
     }
 
+    /// Adds a tensor that the operation was given.
     fn given<const D: usize>(mut self, name: &str, tensor: &Tensor<D>) -> Self {
         self.tensors.push(format!("{name} {:?}", tensor.dims()));
         self.types.push(tensor.dtype());
         self
     }
 
+    /// Fails with a problem unless something fits.
     fn that(&self, fits: bool, problem: impl FnOnce() -> String) -> Result<()> {
         if fits { Ok(()) } else { Err(self.problem(problem())) }
     }
 
+    /// An error that names the operation, the problem and the shapes of all tensors.
     fn problem(&self, problem: String) -> ShapeError {
         ShapeError { operation: self.operation, problem, tensors: self.tensors.join(", ") }
     }
 
-    /// Our kernels compute with 32-bit floats; burn's operations take others too, but all of one type.
+    /// Checks the types of all tensors. Our kernels compute with 32-bit floats; burn's operations take others too, but
+    /// all of one type.
     fn floats(&self, kernels: Kernels) -> Result<()> {
         let first = if kernels == Kernels::Fused { Some(&DType::F32) } else { self.types.first() };
         let other = self.types.iter().find(|&kind| Some(kind) != first);
@@ -60,7 +64,7 @@ impl Check {
         })
     }
 
-    /// A convolution whose output is pooled 2x2.
+    /// Checks the sizes of a convolution whose output is pooled 2x2.
     fn convolution(&self, input: &Tensor<4>, weight: &Tensor<4>, padding: usize) -> Result<()> {
         let [images, inputs, height, width] = input.dims();
         let [_, from, kernel, other] = weight.dims();
@@ -72,6 +76,7 @@ impl Check {
         })
     }
 
+    /// Checks that there is an image at all.
     fn not_empty(&self, images: usize) -> Result<()> {
         self.that(images > 0, || "a batch needs at least one image".into())
     }
@@ -80,20 +85,20 @@ impl Check {
 /// Mean and variance of each channel, as a frozen module uses them.
 #[derive(Clone, Debug)]
 pub struct RunningStatistics {
-    /// `[channel]`.
+    /// Mean of each channel, `[channel]`.
     pub mean: Tensor<1>,
-    /// `[channel]`.
+    /// Variance of each channel, `[channel]`.
     pub variance: Tensor<1>,
 }
 
 /// Mean and biased variance of each channel over a batch; they carry no gradient.
 #[derive(Clone, Debug)]
 pub struct BatchStatistics {
-    /// `[channel]`.
+    /// Mean of each channel, `[channel]`.
     pub mean: Tensor<1>,
-    /// `[channel]`.
+    /// Variance of each channel, `[channel]`.
     pub variance: Tensor<1>,
-    /// How many pixels they were taken from.
+    /// How many pixels, of all images, the statistics were taken from.
     pub count: usize,
 }
 
@@ -112,22 +117,25 @@ impl BatchStatistics {
     }
 }
 
-/// What a block gives in training.
+/// What a block gives in training: its output, and the statistics of the batch for the running averages.
 #[derive(Clone, Debug)]
 pub struct Trained<const D: usize> {
-    /// Its output, or a decoder's losses.
+    /// The block's output, `[image, channel, row, column]`, or a decoder's losses, `[image]`.
     pub output: Tensor<D>,
-    /// Statistics of its batch norm.
+    /// Statistics that the block's batch norm took from the batch.
     pub statistics: BatchStatistics,
 }
 
-/// One tensor out of one of each module, with a first axis for the module, and without gradients.
+/// Stacks one tensor of each module along a first axis, without gradients.
 fn stack<M, const D: usize, const E: usize>(modules: &[M], part: impl Fn(&M) -> &Tensor<D>) -> Tensor<E> {
     Tensor::stack(modules.iter().map(|module| part(module).clone().detach()).collect(), 0)
 }
 
-/// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`, where `last` is one more
-/// module that has no module axis.
+/// A layer's output, `sum over modules of weights[module, image] outputs[module, image]`:
+/// `[image, channel, row, column]`.
+///
+/// `outputs` are `[module, image, channel, row, column]`; `last`, `[image, channel, row, column]`, is the output of one
+/// more module, to which the last row of `weights`, `[module, image]`, belongs.
 pub fn weighted_sum(
     outputs: Tensor<5>,
     last: Option<Tensor<4>>,

@@ -1,4 +1,5 @@
-//! The same operations out of burn's own: for every other backend, and what the fast ones are compared with.
+//! The operations of [`crate::extension`] made of burn's own: for all backends without fused kernels, and what the
+//! fused ones are compared with.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata};
@@ -107,17 +108,19 @@ pub fn weighted_sum_with<B: Backend>(
     weighted_sum::<B>(B::float_cat(vec![outputs, unsqueeze::<B>(last)], 0), weights)
 }
 
+/// Options of a convolution with stride 1.
 fn convolution(padding: usize) -> ConvOptions<2> {
     ConvOptions::new([1, 1], [padding, padding], [1, 1], 1)
 }
 
-/// Cuts two pixels off on each side; of 2x2 maps, which would vanish, one.
+/// Options of the first deconvolution: two pixels are cut off on each side, or one where the shorter side has only two,
+/// which would vanish.
 fn first_deconvolution(input: &Shape) -> ConvTransposeOptions<2> {
     let cut = if input[2].min(input[3]) > 2 { 2 } else { 1 };
     ConvTransposeOptions::new([2, 2], [cut, cut], [0, 0], [1, 1], 1)
 }
 
-/// Mean squared error of each sample after the second deconvolution and a sigmoid.
+/// Mean squared error of each sample, `[image]`, after the second deconvolution and a sigmoid.
 fn losses<B: Backend>(
     hidden: FloatTensor<B>,
     second: FloatTensor<B>,
@@ -133,7 +136,7 @@ fn losses<B: Backend>(
     B::float_reshape(B::float_mean_dim(flat, 1), Shape::from([shape[0]]))
 }
 
-/// Batch norm with the statistics of the batch; gives them too.
+/// Batch norm with the statistics of the batch; gives its output, means and biased variances.
 fn normalise_batch<B: Backend>(
     values: FloatTensor<B>,
     gamma: FloatTensor<B>,
@@ -150,6 +153,7 @@ fn normalise_batch<B: Backend>(
     (normal, flat(mean), flat(variance))
 }
 
+/// Batch norm with these means and variances, `[1, channel, 1, 1]`.
 fn normalise<B: Backend>(
     values: FloatTensor<B>,
     gamma: FloatTensor<B>,
@@ -162,23 +166,24 @@ fn normalise<B: Backend>(
     B::float_add(B::float_mul(normal, channels::<B>(gamma)), channels::<B>(beta))
 }
 
+/// Max-pool over 2x2 pixels.
 fn pool<B: Backend>(values: FloatTensor<B>) -> FloatTensor<B> {
     B::max_pool2d(values, [2, 2], [2, 2], [0, 0], [1, 1], false)
 }
 
-/// A vector along the channels of images.
+/// A vector `[channel]` as `[1, channel, 1, 1]`.
 fn channels<B: Backend>(vector: FloatTensor<B>) -> FloatTensor<B> {
     let length = vector.shape().num_elements();
     B::float_reshape(vector, Shape::from([1, length, 1, 1]))
 }
 
-/// With a first axis of length 1.
+/// A tensor with a first axis of length 1 added.
 fn unsqueeze<B: Backend>(tensor: FloatTensor<B>) -> FloatTensor<B> {
     let shape: Vec<usize> = std::iter::once(1).chain(tensor.shape().iter().copied()).collect();
     B::float_reshape(tensor, Shape::from(shape))
 }
 
-/// The part of a tensor that belongs to a module.
+/// The part of a tensor, `[module, ...]`, that belongs to a module.
 fn module_of<B: Backend>(tensor: &FloatTensor<B>, module: usize) -> FloatTensor<B> {
     let shape = tensor.shape();
     let slices: Vec<Slice> = std::iter::once(Slice::from(module..module + 1))
@@ -187,7 +192,7 @@ fn module_of<B: Backend>(tensor: &FloatTensor<B>, module: usize) -> FloatTensor<
     B::float_reshape(B::float_slice(tensor.clone(), &slices), Shape::from(shape[1..].to_vec()))
 }
 
-/// The same without a gradient.
+/// The part of a tensor that belongs to a module, without a gradient.
 fn frozen<B: Backend>(tensor: &FloatTensor<B>, module: usize) -> FloatTensor<B> {
     B::float_detach(module_of::<B>(tensor, module))
 }

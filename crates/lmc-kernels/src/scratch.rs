@@ -1,4 +1,4 @@
-//! Memory that is used again in the next step.
+//! Buffers whose memory is used again in the next training step.
 //!
 //! A training step fills the same few dozen buffers of some megabytes each time. Taken from the system they would
 //! be page-faulted in and zeroed anew every time, which costs more than some of the computations in them.
@@ -6,14 +6,15 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
 
-/// Buffers that nobody uses at the moment.
-static FREE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
+/// Buffers that are not in use at the moment, oldest first.
+static UNUSED: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
-/// How many floats are kept at most, a quarter of a gigabyte, and in how many buffers.
+/// How many floats are kept at most in unused buffers: a quarter of a gigabyte.
 const KEPT: usize = 64 << 20;
+/// How many unused buffers are kept at most.
 const KEPT_BUFFERS: usize = 128;
 
-/// Floats with arbitrary (but initialised) content; the memory goes back to the pile when it is dropped.
+/// Floats with arbitrary (but initialised) content, whose memory is kept for another buffer when they are dropped.
 #[derive(Debug, Default)]
 pub struct Scratch {
     memory: Vec<f32>,
@@ -21,22 +22,25 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// `length` floats of arbitrary content.
+    /// Takes `length` floats of arbitrary content.
     pub fn take(length: usize) -> Self {
         if length == 0 {
             return Self::default();
         }
-        let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut unused = UNUSED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // Neither too small nor so large that a big computation later has to go to the system.
         let fits = |memory: &Vec<f32>| (length..=2 * length).contains(&memory.len());
-        let found =
-            free.iter().enumerate().filter(|(_, memory)| fits(memory)).min_by_key(|(_, memory)| memory.len());
-        let memory = found.map(|(at, _)| at).map(|at| free.remove(at));
-        drop(free);
+        let found = unused
+            .iter()
+            .enumerate()
+            .filter(|(_, memory)| fits(memory))
+            .min_by_key(|(_, memory)| memory.len());
+        let memory = found.map(|(at, _)| at).map(|at| unused.remove(at));
+        drop(unused);
         Self { memory: memory.unwrap_or_else(|| vec![0.0; length]), length }
     }
 
-    /// `length` zeros.
+    /// Takes `length` zeros.
     pub fn zeros(length: usize) -> Self {
         let mut scratch = Self::take(length);
         scratch.fill(0.0);
@@ -49,16 +53,16 @@ impl Drop for Scratch {
         if self.memory.is_empty() {
             return;
         }
-        let mut free = FREE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        free.push(std::mem::take(&mut self.memory));
+        let mut unused = UNUSED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        unused.push(std::mem::take(&mut self.memory));
         // The oldest go first: they are of sizes that are no longer asked for.
-        let mut kept: usize = free.iter().map(Vec::len).sum();
+        let mut kept: usize = unused.iter().map(Vec::len).sum();
         let mut gone = 0;
-        while kept > KEPT || free.len() - gone > KEPT_BUFFERS {
-            kept -= free[gone].len();
+        while kept > KEPT || unused.len() - gone > KEPT_BUFFERS {
+            kept -= unused[gone].len();
             gone += 1;
         }
-        free.drain(..gone);
+        unused.drain(..gone);
     }
 }
 

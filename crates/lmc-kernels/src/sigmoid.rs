@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::instruction_set::InstructionSet;
 
-/// `1 / (1 + exp(-x))`, to a relative error of 3e-7; NaN gives NaN.
+/// The logistic function `1 / (1 + exp(-x))`, to a relative error of 3e-7; NaN gives NaN.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     // exp(-x) = 2^whole e^rest with |rest| <= ln 2 / 2. Beyond 87 the exponential leaves the normal numbers.

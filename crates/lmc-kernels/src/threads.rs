@@ -12,27 +12,29 @@ use crate::scratch::Scratch;
 /// How many parts a batch is split into; more than this many threads find nothing to do.
 const PARTS: usize = 16;
 
-/// How images are handed out.
+/// How images are handed out to threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Images {
-    /// How many there are.
+    /// How many images there are, of all modules together.
     pub count: usize,
-    /// How many are worked on together at most.
+    /// How many images are worked on together at most.
     pub group: usize,
-    /// A group holds no images from both sides of a multiple of this: images of different modules.
+    /// How many images each module has; a group never holds images of two modules.
     pub per_module: usize,
 }
 
 impl Images {
-    /// Images of one module.
+    /// Images of a single module.
     pub fn new(count: usize, group: usize) -> Self {
         Self { count, group, per_module: count }
     }
 
+    /// Numbers of the images in a part.
     fn part(&self, part: usize) -> Range<usize> {
         self.count * part / PARTS..self.count * (part + 1) / PARTS
     }
 
+    /// Splits a part into groups.
     fn groups(self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let mut start = part.start;
         std::iter::from_fn(move || {
@@ -45,8 +47,8 @@ impl Images {
     }
 }
 
-/// The floats of some images, of which each has `size`.
-pub fn of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
+/// The floats of some images, given by their numbers, of which each has `size` floats.
+pub fn slice_of<'a>(numbers: &'a [f32], images: &Range<usize>, size: usize) -> &'a [f32] {
     &numbers[images.start * size..images.end * size]
 }
 

@@ -25,40 +25,40 @@ pub fn vectors<S: Simd>(columns: usize) -> usize {
     }
 }
 
-/// Offsets of a pixel on the two sides of a convolution, in floats.
+/// Offsets, in floats, of an input pixel and an output pixel that a tap of a convolution connects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// On the side of the input.
+    /// Offset in the input.
     pub input: u32,
-    /// On the side of the output.
+    /// Offset in the output.
     pub output: u32,
 }
 
-/// What a tile starts from.
+/// What the sums of a tile start from.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// What is there already.
+    /// The numbers that are in the output already.
     Existing,
-    /// These numbers in every row.
+    /// These numbers, one for each column, in every row.
     From(&'a [f32]),
 }
 
 /// A tile of an output: `out[row][column] (+)= sum over s and k of a[row][s][k] b[s][k][column]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pixels<'a> {
-    /// Left factors: `k` is contiguous.
+    /// Left factors, contiguous in `k`.
     pub a: &'a [f32],
-    /// Right factors, as many columns in a row as the vectors of the tile hold.
+    /// Right factors, `[s, k, column]`, with as many columns as the vectors of the tile hold.
     pub b: &'a [f32],
     /// How many values `k` has.
     pub steps: usize,
     /// How many values `s` has.
     pub stretches: usize,
-    /// Distance of two of them in `a`.
+    /// Distance in `a` of two neighbouring values of `s`.
     pub distance: usize,
-    /// First column in the output.
+    /// Number of the tile's first column in the output.
     pub first: usize,
-    /// Columns that are real; the rest of the last vector is filling.
+    /// How many columns are computed; the rest of the last vector is filled up with zeros.
     pub columns: usize,
     /// What the sums start from.
     pub start: Start<'a>,
@@ -86,6 +86,10 @@ pub unsafe fn pixels<S: Simd>(
     }
 }
 
+/// Computes tiles with `V` vectors of columns.
+///
+/// # Safety
+/// As for [`pixels`].
 #[inline(always)]
 unsafe fn pixels_wide<S: Simd, const V: usize>(
     simd: S,
@@ -115,6 +119,10 @@ unsafe fn pixels_wide<S: Simd, const V: usize>(
     }
 }
 
+/// Computes one tile with `P` rows and `V` vectors of columns.
+///
+/// # Safety
+/// As for [`pixels`]; and `b` holds `stretches` times `steps` times `V` vectors.
 #[inline(always)]
 unsafe fn pixels_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
@@ -161,17 +169,17 @@ unsafe fn pixels_tile<S: Simd, const P: usize, const V: usize>(
 /// A tile of a gradient of weights: `out[row][column] += sum over pairs of a[input + row] b[output + column]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Channels<'a> {
-    /// Left factors.
+    /// Left factors, one for each row from a pair's input on.
     pub a: &'a [f32],
-    /// Right factors.
+    /// Right factors, one for each column from a pair's output on.
     pub b: &'a [f32],
-    /// The pixels that are summed over.
+    /// The pairs of pixels that are summed over.
     pub pairs: &'a [Pair],
-    /// First column in `b` and in the output.
+    /// Number of the tile's first column, in `b` and in the output.
     pub first: usize,
-    /// Columns.
+    /// How many columns the tile has.
     pub columns: usize,
-    /// Distance of two rows in the output.
+    /// Distance of two neighbouring rows in the output.
     pub stride: usize,
 }
 
@@ -191,6 +199,10 @@ pub unsafe fn channels<S: Simd>(simd: S, tile: &Channels<'_>, rows: usize, out: 
     }
 }
 
+/// Computes tiles with `V` vectors of columns.
+///
+/// # Safety
+/// As for [`channels`].
 #[inline(always)]
 unsafe fn channels_wide<S: Simd, const V: usize>(simd: S, tile: &Channels<'_>, rows: usize, out: &mut [f32]) {
     let strips = rows.div_ceil(ROWS);
@@ -213,6 +225,10 @@ unsafe fn channels_wide<S: Simd, const V: usize>(simd: S, tile: &Channels<'_>, r
     }
 }
 
+/// Computes one tile with `P` rows, from `first_row` on, and `V` vectors of columns.
+///
+/// # Safety
+/// As for [`channels`].
 #[inline(always)]
 unsafe fn channels_tile<S: Simd, const P: usize, const V: usize>(
     simd: S,
@@ -272,7 +288,7 @@ fn load<S: Simd, const V: usize>(simd: S, vectors: &mut [S::f32s; V], from: &[f3
     }
 }
 
-/// Writes vectors as far as there is place.
+/// Writes vectors; where the place ends before the vectors do, the rest is dropped.
 #[inline(always)]
 fn store<S: Simd, const V: usize>(simd: S, vectors: &[S::f32s; V], to: &mut [f32], whole: bool) {
     let lanes = S::F32_LANES;

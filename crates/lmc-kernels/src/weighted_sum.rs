@@ -6,7 +6,8 @@ use crate::instruction_set::InstructionSet;
 use crate::scratch::Scratch;
 use crate::threads::{Images, over_images};
 
-/// `out[image] = sum over modules of weights[module][image] modules[module][image]`.
+/// Computes `out[image] = sum over modules of weights[module][image] modules[module][image]`, where all images have the
+/// same number of floats.
 pub fn weighted_sum(set: InstructionSet, modules: &[&[f32]], weights: &[f32], images: usize) -> Scratch {
     let size = modules.first().map_or(0, |module| module.len() / images.max(1));
     let mut out = Scratch::zeros(images * size);
@@ -19,7 +20,7 @@ pub fn weighted_sum(set: InstructionSet, modules: &[&[f32]], weights: &[f32], im
     out
 }
 
-/// Gradients of all modules' outputs: `weights[module][image] gradient[image]`.
+/// Gradient of all modules' outputs, from that of the sum: `weights[module][image] gradient[image]`.
 pub fn outputs_gradient(set: InstructionSet, weights: &[f32], gradient: &[f32], images: usize) -> Scratch {
     let size = gradient.len() / images.max(1);
     let mut out = Scratch::zeros(weights.len() * size);
@@ -30,7 +31,7 @@ pub fn outputs_gradient(set: InstructionSet, weights: &[f32], gradient: &[f32], 
     out
 }
 
-/// Gradients of the weights: the products of each module's output with the gradient.
+/// Gradient of the weights, `[module, image]`: scalar products of each module's output with the gradient of the sum.
 pub fn weights_gradient(modules: &[&[f32]], gradient: &[f32], images: usize) -> Vec<f32> {
     let size = gradient.len() / images.max(1);
     let mut out = vec![0.0; modules.len() * images];
@@ -43,7 +44,7 @@ pub fn weights_gradient(modules: &[&[f32]], gradient: &[f32], images: usize) -> 
     out
 }
 
-/// `to += factor from`.
+/// Computes `to += factor from`.
 struct AddScaled<'a> {
     from: &'a [f32],
     factor: f32,

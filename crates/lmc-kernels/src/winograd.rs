@@ -1,12 +1,12 @@
 //! 3x3 convolutions with 16 instead of 36 multiplications for 2x2 outputs (Winograd, F(2x2, 3x3)).
 //!
-//! `Y = A^T [(G g G^T) * (B^T d B)] A` for each 4x4 patch `d` of the input and each kernel `g`, where `*` is a product at
-//! each of 16 places: summed over channels, 16 matrix products. The sums of the patches need additions only.
-//! Frozen modules use it, whose weights are transformed once; a 2x2 output is then just one pool.
+//! `Y = A^T [(G g G^T) * (B^T d B)] A` for each 4x4 patch `d` of the input and each kernel `g`, where `*` is a product
+//! at each of 16 places: summed over channels, 16 matrix products. The sums of the patches need additions only. Frozen
+//! modules use it, whose weights are transformed once; a 2x2 output is then just one pool.
 
 use pulp::{Simd, WithSimd};
 
-use crate::conv::{ConvShape, Packed, multiply, pack};
+use crate::conv::{ConvShape, PackedWeights, multiply, pack};
 use crate::instruction_set::InstructionSet;
 use crate::tile::Start;
 
@@ -18,7 +18,7 @@ pub const PLACES: usize = 16;
 pub struct Winograd {
     /// Rows and columns of the input.
     input: [usize; 2],
-    /// Zeros around it.
+    /// Zeros around the input on each side.
     padding: usize,
     /// Rows and columns of the output.
     output: [usize; 2],
@@ -28,7 +28,7 @@ pub struct Winograd {
 }
 
 impl Winograd {
-    /// `y = conv(x)`, if it pays for this shape: 3x3 and channels that fill vectors.
+    /// Prepares `y = conv(x)`, if it pays for this shape: a 3x3 kernel and channels that fill vectors.
     pub fn forward(shape: &ConvShape, set: InstructionSet) -> Option<Self> {
         Self::suits(shape).then_some(Self {
             input: [shape.height, shape.width],
@@ -40,7 +40,7 @@ impl Winograd {
         })
     }
 
-    /// `x = transposed conv(y)` of the same convolution.
+    /// Prepares `x = transposed conv(y)` of the same convolution, if it pays for this shape.
     pub fn transposed(shape: &ConvShape, set: InstructionSet) -> Option<Self> {
         Self::suits(shape).then_some(Self {
             input: [shape.out_height, shape.out_width],
@@ -52,6 +52,7 @@ impl Winograd {
         })
     }
 
+    /// Whether the algorithm can be used for a convolution and pays.
     fn suits(shape: &ConvShape) -> bool {
         let whole = |channels: usize| channels > 0 && channels.is_multiple_of(16);
         shape.kernel == 3
@@ -61,8 +62,8 @@ impl Winograd {
             && whole(shape.outputs)
     }
 
-    /// Transformed weights, from `[output, input, row, column]`.
-    pub fn pack(&self, weight: &[f32]) -> Packed {
+    /// Transforms and packs weights, `[output, input, row, column]`.
+    pub fn pack(&self, weight: &[f32]) -> PackedWeights {
         let kernel = |input: usize, output: usize| {
             let start = (output * self.inputs + input) * 9;
             std::array::from_fn(|tap| weight[start + tap])
@@ -70,8 +71,9 @@ impl Winograd {
         self.pack_kernels(kernel)
     }
 
-    /// The same for the transposed form, from the weights of the convolution that it belongs to: kernels are turned.
-    pub fn pack_transposed(&self, weight: &[f32]) -> Packed {
+    /// Transforms and packs weights for the transposed form, from those of the convolution that it belongs to,
+    /// `[output, input, row, column]`: kernels are turned by half a turn.
+    pub fn pack_transposed(&self, weight: &[f32]) -> PackedWeights {
         let kernel = |input: usize, output: usize| {
             let start = (input * self.outputs + output) * 9;
             std::array::from_fn(|tap| weight[start + 8 - tap])
@@ -79,7 +81,8 @@ impl Winograd {
         self.pack_kernels(kernel)
     }
 
-    fn pack_kernels(&self, kernel: impl Fn(usize, usize) -> [f32; 9]) -> Packed {
+    /// Transforms and packs `kernel(input, output)`.
+    fn pack_kernels(&self, kernel: impl Fn(usize, usize) -> [f32; 9]) -> PackedWeights {
         let pairs = (0..self.inputs).flat_map(|input| (0..self.outputs).map(move |output| (input, output)));
         let transformed: Vec<[f32; PLACES]> =
             pairs.map(|(input, output)| transform(kernel(input, output))).collect();
@@ -98,11 +101,12 @@ impl Winograd {
         self.outputs
     }
 
-    /// 2x2 outputs of an image.
+    /// How many tiles of 2x2 outputs an image has, `[down, across]`.
     fn tiles(&self) -> [usize; 2] {
         self.output.map(|side| side.div_ceil(2))
     }
 
+    /// How many tiles some images have.
     fn tiles_of(&self, images: usize) -> usize {
         images * self.tiles()[0] * self.tiles()[1]
     }
@@ -112,40 +116,42 @@ impl Winograd {
         PLACES * self.tiles_of(images) * self.inputs
     }
 
-    /// Floats of their products with weights.
+    /// Floats of the products of some images' patches with weights.
     pub fn products_size(&self, images: usize) -> usize {
         PLACES * self.tiles_of(images) * self.outputs
     }
 
-    /// `B^T d B` for all patches of some images: `[place, tile, channel]`.
+    /// Computes `B^T d B` for all patches of some images: `[place, tile, channel]`.
     pub fn transform(&self, x: &[f32], patches: &mut [f32]) {
         self.set.run(Transform { shape: self, x, patches });
     }
 
-    /// Products with the weights, `[place, tile, channel]`: `fresh`, or added to what is there.
-    pub fn multiply(&self, patches: &[f32], weights: &Packed, fresh: bool, products: &mut [f32]) {
+    /// Multiplies patches with weights, `[place, tile, channel]`: the products replace (`fresh`) or are added to what
+    /// is in `products`.
+    pub fn multiply(&self, patches: &[f32], weights: &PackedWeights, fresh: bool, products: &mut [f32]) {
         assert_eq!(patches.len() * self.outputs, products.len() * self.inputs, "as many products as patches");
         self.set.run(Multiply { shape: self, patches, weights, fresh, products });
     }
 
-    /// `bias + A^T m A` for all tiles of some images.
+    /// Computes `bias + A^T m A` for all tiles of some images: `[image, row, column, output]`.
     pub fn finish(&self, products: &[f32], bias: &[f32], y: &mut [f32]) {
         self.set.run(Finish { shape: self, products, bias, y });
     }
 }
 
-/// `G g G^T`.
+/// Transforms a kernel: `G g G^T`.
 fn transform(kernel: [f32; 9]) -> [f32; PLACES] {
-    let line = |a: f32, b: f32, c: f32| [a, 0.5 * (a + b + c), 0.5 * (a - b + c), c];
-    let columns: [[f32; 4]; 3] = std::array::from_fn(|c| line(kernel[c], kernel[3 + c], kernel[6 + c]));
+    // G times a column of the kernel.
+    let times = |a: f32, b: f32, c: f32| [a, 0.5 * (a + b + c), 0.5 * (a - b + c), c];
+    let columns: [[f32; 4]; 3] = std::array::from_fn(|c| times(kernel[c], kernel[3 + c], kernel[6 + c]));
     let mut places = [0.0; PLACES];
     for (row, places) in places.chunks_exact_mut(4).enumerate() {
-        places.copy_from_slice(&line(columns[0][row], columns[1][row], columns[2][row]));
+        places.copy_from_slice(&times(columns[0][row], columns[1][row], columns[2][row]));
     }
     places
 }
 
-/// A vector from the beginning of some floats.
+/// Reads a vector from the beginning of some floats.
 #[inline(always)]
 fn read<S: Simd>(from: &[f32]) -> S::f32s {
     assert!(from.len() >= S::F32_LANES, "a vector outside its numbers");
@@ -153,7 +159,7 @@ fn read<S: Simd>(from: &[f32]) -> S::f32s {
     unsafe { from.as_ptr().cast::<S::f32s>().read_unaligned() }
 }
 
-/// A vector to the beginning of some floats.
+/// Writes a vector to the beginning of some floats.
 #[inline(always)]
 fn write<S: Simd>(to: &mut [f32], vector: S::f32s) {
     assert!(to.len() >= S::F32_LANES, "a vector outside its numbers");
@@ -161,6 +167,7 @@ fn write<S: Simd>(to: &mut [f32], vector: S::f32s) {
     unsafe { to.as_mut_ptr().cast::<S::f32s>().write_unaligned(vector) };
 }
 
+/// A call of [`Winograd::transform`].
 struct Transform<'a> {
     shape: &'a Winograd,
     x: &'a [f32],
@@ -175,8 +182,8 @@ impl WithSimd for Transform<'_> {
         let ([height, width], channels) = (shape.input, shape.inputs);
         let [rows, columns] = shape.tiles();
         let plane = patches.len() / PLACES;
-        // One line of B^T.
-        let line = |d: [S::f32s; 4]| {
+        // B^T times a column of a patch.
+        let times = |d: [S::f32s; 4]| {
             [
                 simd.sub_f32s(d[0], d[2]),
                 simd.add_f32s(d[1], d[2]),
@@ -201,9 +208,9 @@ impl WithSimd for Transform<'_> {
                         None => simd.splat_f32s(0.0),
                     };
                     let down: [[S::f32s; 4]; 4] =
-                        std::array::from_fn(|c| line([pixel(0, c), pixel(1, c), pixel(2, c), pixel(3, c)]));
+                        std::array::from_fn(|c| times([pixel(0, c), pixel(1, c), pixel(2, c), pixel(3, c)]));
                     for r in 0..4 {
-                        let across = line([down[0][r], down[1][r], down[2][r], down[3][r]]);
+                        let across = times([down[0][r], down[1][r], down[2][r], down[3][r]]);
                         for (c, vector) in across.into_iter().enumerate() {
                             write::<S>(
                                 &mut patches[(4 * r + c) * plane + tile * channels + channel..],
@@ -218,10 +225,11 @@ impl WithSimd for Transform<'_> {
     }
 }
 
+/// A call of [`Winograd::multiply`].
 struct Multiply<'a> {
     shape: &'a Winograd,
     patches: &'a [f32],
-    weights: &'a Packed,
+    weights: &'a PackedWeights,
     fresh: bool,
     products: &'a mut [f32],
 }
@@ -244,6 +252,7 @@ impl WithSimd for Multiply<'_> {
     }
 }
 
+/// A call of [`Winograd::finish`].
 struct Finish<'a> {
     shape: &'a Winograd,
     products: &'a [f32],
@@ -259,8 +268,8 @@ impl WithSimd for Finish<'_> {
         let ([height, width], channels) = (shape.output, shape.outputs);
         let [rows, columns] = shape.tiles();
         let plane = products.len() / PLACES;
-        // One line of A^T.
-        let line = |m: [S::f32s; 4]| {
+        // A^T times a column of products.
+        let times = |m: [S::f32s; 4]| {
             let middle = simd.add_f32s(m[1], m[2]);
             let difference = simd.sub_f32s(m[1], m[2]);
             [simd.add_f32s(m[0], middle), simd.sub_f32s(difference, m[3])]
@@ -274,11 +283,11 @@ impl WithSimd for Finish<'_> {
                         read::<S>(&products[(4 * r + c) * plane + tile * channels + channel..])
                     };
                     let down: [[S::f32s; 2]; 4] = std::array::from_fn(|c| {
-                        line([product(0, c), product(1, c), product(2, c), product(3, c)])
+                        times([product(0, c), product(1, c), product(2, c), product(3, c)])
                     });
                     let bias = read::<S>(&bias[channel..]);
                     for (r, across) in
-                        (0..2.min(height - row)).map(|r| (r, line(down.map(|column| column[r]))))
+                        (0..2.min(height - row)).map(|r| (r, times(down.map(|column| column[r]))))
                     {
                         for (c, vector) in across.into_iter().enumerate().take(width - column) {
                             let place = ((row + r) * width + column + c) * channels + channel;
@@ -309,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_the_direct_convolution_both_ways() {
+    fn equals_the_direct_convolution_and_its_transposed_form() {
         let set = InstructionSet::best();
         for (side, padding, inputs, outputs) in
             [([5, 4], 2, 16, 32), ([7, 7], 1, 64, 16), ([6, 9], 0, 16, 80)]
@@ -319,7 +328,7 @@ mod tests {
             let conv = Conv::new(shape, images, set);
             let (x, weight, bias) =
                 (numbers(images * shape.in_size(), 1), numbers(shape.weights(), 2), numbers(outputs, 3));
-            let (mut direct, mut fast) =
+            let (mut direct, mut transformed) =
                 (vec![0.0; images * shape.out_size()], vec![0.0; images * shape.out_size()]);
             conv.forward(&x, &conv.pack(&weight), &bias, &mut direct);
             let winograd = Winograd::forward(&shape, set).unwrap();
@@ -327,8 +336,8 @@ mod tests {
             let mut products = vec![f32::NAN; winograd.products_size(images)];
             winograd.transform(&x, &mut patches);
             winograd.multiply(&patches, &winograd.pack(&weight), true, &mut products);
-            winograd.finish(&products, &bias, &mut fast);
-            assert!(close(&direct, &fast), "{shape:?}");
+            winograd.finish(&products, &bias, &mut transformed);
+            assert!(close(&direct, &transformed), "{shape:?}");
 
             let zeros = vec![0.0; inputs];
             let (mut direct_back, mut back) = (vec![0.0; x.len()], vec![0.0; x.len()]);
@@ -344,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_that_do_not_suit_are_left_to_the_direct_way() {
+    fn kernels_that_do_not_suit_are_left_to_the_direct_convolution() {
         let set = InstructionSet::best();
         for (channels, kernel, padding) in
             [([3, 64], 3, 2), ([64, 64], 5, 2), ([64, 64], 3, 3), ([64, 17], 3, 2)]

@@ -1,4 +1,4 @@
-//! The fast decoder and the weighted sum equal those made of burn's operations, forward and in every gradient.
+//! The fused decoder and the weighted sum equal those made of burn's operations, forward and in every gradient.
 #![allow(clippy::unwrap_used)]
 
 mod comparison;
@@ -81,14 +81,14 @@ proptest! {
         let (target, parameters) = (case.target(&device), case.parameters(&device));
         let loss = random([case.images], between(0.5, 1.5), &device);
         prop_assume!(nearest_relu(&input, &parameters, None) > 1e-6);
-        let fast = results(&input, &target, &parameters, &loss, Kernels::Fused);
+        let fused = results(&input, &target, &parameters, &loss, Kernels::Fused);
         let exact = precise_decoder(&parameters);
-        let plain =
+        let reference =
             results(&precise(&input), &precise(&target).detach(), &exact, &precise(&loss).detach(), Kernels::Reference);
-        prop_assume!(plain[2].1.iter().all(|&variance| variance > 1e-3));
-        for ((name, fast), (_, plain)) in fast.iter().zip(&plain) {
+        prop_assume!(reference[2].1.iter().all(|&variance| variance > 1e-3));
+        for ((name, fused), (_, reference)) in fused.iter().zip(&reference) {
             let floor = if matches!(*name, "first" | "first bias" | "input") { 1e-2 } else { 1e-3 };
-            let worst = difference(fast, plain, floor);
+            let worst = difference(fused, reference, floor);
             prop_assert!(worst < 1e-4, "{}: differs by {}", name, worst);
         }
     }
@@ -113,16 +113,16 @@ proptest! {
             (numbers(&losses), numbers(&input.grad(&gradients).unwrap()))
         };
         let frozen = FrozenDecoders::new(&decoders).unwrap();
-        let (fast, fast_gradient) = run(&input, target.clone(), &frozen, loss.clone(), Kernels::Fused);
+        let (fused, fused_gradient) = run(&input, target.clone(), &frozen, loss.clone(), Kernels::Fused);
         let exact: Vec<_> = decoders
             .iter()
             .map(|(parameters, statistics)| (precise_decoder(parameters), comparison::precise_statistics(statistics)))
             .collect();
         let exact = FrozenDecoders::new(&exact).unwrap();
-        let (plain, plain_gradient) =
+        let (reference, reference_gradient) =
             run(&precise(&input), precise(&target).detach(), &exact, precise(&loss).detach(), Kernels::Reference);
-        prop_assert!(difference(&fast, &plain, 1e-3) < 1e-4);
-        prop_assert!(difference(&fast_gradient, &plain_gradient, 1e-4) < 1e-4);
+        prop_assert!(difference(&fused, &reference, 1e-3) < 1e-4);
+        prop_assert!(difference(&fused_gradient, &reference_gradient, 1e-4) < 1e-4);
     }
 
     #[test]
@@ -142,8 +142,8 @@ proptest! {
             let of_outputs = numbers(&outputs.grad(&gradients).unwrap());
             [numbers(&sum), of_outputs, numbers(&weights.grad(&gradients).unwrap()), last]
         };
-        for (fast, plain) in run(Kernels::Fused).iter().zip(&run(Kernels::Reference)) {
-            prop_assert!(difference(fast, plain, 1e-3) < 1e-5);
+        for (fused, reference) in run(Kernels::Fused).iter().zip(&run(Kernels::Reference)) {
+            prop_assert!(difference(fused, reference, 1e-3) < 1e-5);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Gradients of the fast operations against differences of losses, on small cases.
+//! Gradients of the fused operations against differences of losses, on small cases.
 //!
 //! A step of 1e-3 in 32-bit floats gives a derivative to about one per cent of the largest: enough to find a wrong sign,
 //! factor or place, independently of burn.
@@ -40,7 +40,11 @@ fn compare<const D: usize>(
             continue;
         }
         let wrong = (near - gradient[index]).abs() / largest;
-        assert!(wrong < 0.03, "{name}[{index}]: {} by the way back, {near} by differences", gradient[index]);
+        assert!(
+            wrong < 0.03,
+            "{name}[{index}]: {} by the backward pass, {near} by differences",
+            gradient[index]
+        );
         compared += 1;
     }
     assert!(compared * 2 > values.len(), "{name}: only {compared} of {} could be compared", values.len());

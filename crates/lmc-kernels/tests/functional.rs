@@ -1,4 +1,4 @@
-//! The fast functional block equals the one made of burn's operations, forward and in every gradient.
+//! The fused functional block equals the one made of burn's operations, forward and in every gradient.
 #![allow(clippy::unwrap_used)]
 
 mod comparison;
@@ -80,12 +80,12 @@ proptest! {
         let parameters = functional([case.inputs, case.outputs, case.kernel], &device);
         let clear = clear_pools(&input, &parameters, None, case.padding);
         let loss = (random(clear.dims(), normal(), &device) * clear).detach();
-        let fast = results(&input, &parameters, &loss, case.padding, Kernels::Fused);
+        let fused = results(&input, &parameters, &loss, case.padding, Kernels::Fused);
         let exact = precise_functional(&parameters);
-        let plain = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Kernels::Reference);
+        let reference = results(&precise(&input), &exact, &precise(&loss).detach(), case.padding, Kernels::Reference);
         // With hardly any spread batch norm multiplies rounding by hundreds.
-        prop_assume!(plain[2].1.iter().all(|&variance| variance > 1e-3));
-        for ((name, fast), (_, plain)) in fast.iter().zip(&plain) {
+        prop_assume!(reference[2].1.iter().all(|&variance| variance > 1e-3));
+        for ((name, fused), (_, reference)) in fused.iter().zip(&reference) {
             // Gradients before a batch norm are what is left of sums that cancel, completely for a bias or a single
             // weight; their terms have about this size.
             let single = case.inputs * case.kernel * case.kernel == 1;
@@ -94,7 +94,7 @@ proptest! {
                 "bias" | "weight" | "input" => 0.1,
                 _ => 1e-3,
             };
-            let worst = difference(fast, plain, floor);
+            let worst = difference(fused, reference, floor);
             prop_assert!(worst < 1e-4, "{}: differs by {}", name, worst);
         }
     }
@@ -109,12 +109,12 @@ proptest! {
             mean: Tensor::zeros([case.outputs], &device),
             variance: Tensor::ones([case.outputs], &device),
         };
-        let plain_norm = FunctionalParameters {
+        let identity_norm = FunctionalParameters {
             gamma: Tensor::ones([case.outputs], &device),
             beta: Tensor::zeros([case.outputs], &device),
             ..block.clone()
         };
-        let clear = clear_pools(&input, &plain_norm, Some(&same), case.padding);
+        let clear = clear_pools(&input, &identity_norm, Some(&same), case.padding);
         let loss = (random(clear.dims(), normal(), &device) * clear).detach();
         let run = |input: &Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>, loss: Tensor<4>, kernels| {
             let output = pooled_conv(input.clone(), weight.clone(), bias.clone(), case.padding, kernels).unwrap();
@@ -123,18 +123,18 @@ proptest! {
             let of_bias = numbers(&bias.grad(&gradients).unwrap());
             [numbers(&output), gradient(input), gradient(weight), of_bias]
         };
-        let fast = run(&input, &block.weight, &block.bias, loss.clone(), Kernels::Fused);
+        let fused = run(&input, &block.weight, &block.bias, loss.clone(), Kernels::Fused);
         let exact = precise(&loss).detach();
-        let plain = run(&precise(&input), &precise(&block.weight), &precise(&block.bias), exact, Kernels::Reference);
-        for (at, (fast, plain)) in fast.iter().zip(&plain).enumerate() {
-            let worst = difference(fast, plain, 1e-3);
+        let reference = run(&precise(&input), &precise(&block.weight), &precise(&block.bias), exact, Kernels::Reference);
+        for (at, (fused, reference)) in fused.iter().zip(&reference).enumerate() {
+            let worst = difference(fused, reference, 1e-3);
             prop_assert!(worst < 1e-4, "{}: differs by {}", at, worst);
         }
         // Without gradients the same numbers.
         let untracked = pooled_conv(
             input.clone().inner(), block.weight.clone().inner(), block.bias.clone().inner(), case.padding, Kernels::Fused,
         );
-        prop_assert_eq!(numbers(&untracked.unwrap()), fast[0].clone());
+        prop_assert_eq!(numbers(&untracked.unwrap()), fused[0].clone());
     }
 
     #[test]
@@ -156,15 +156,15 @@ proptest! {
             (numbers(&output), numbers(&input.grad(&gradients).unwrap()))
         };
         let frozen = FrozenFunctionals::new(&blocks, case.padding).unwrap();
-        let (fast, fast_gradient) = run(&input, &frozen, loss.clone(), Kernels::Fused);
+        let (fused, fused_gradient) = run(&input, &frozen, loss.clone(), Kernels::Fused);
         let exact: Vec<_> = blocks
             .iter()
             .map(|(block, statistics)| (precise_functional(block), comparison::precise_statistics(statistics)))
             .collect();
         let exact = FrozenFunctionals::new(&exact, case.padding).unwrap();
-        let (plain, plain_gradient) = run(&precise(&input), &exact, precise(&loss).detach(), Kernels::Reference);
-        prop_assert!(difference(&fast, &plain, 1e-3) < 1e-4);
-        prop_assert!(difference(&fast_gradient, &plain_gradient, 1e-3) < 1e-4);
+        let (reference, reference_gradient) = run(&precise(&input), &exact, precise(&loss).detach(), Kernels::Reference);
+        prop_assert!(difference(&fused, &reference, 1e-3) < 1e-4);
+        prop_assert!(difference(&fused_gradient, &reference_gradient, 1e-3) < 1e-4);
     }
 }
 
@@ -175,9 +175,9 @@ fn frozen_blocks_take_images_of_another_size_after_the_first() {
     let frozen = FrozenFunctionals::new(&blocks, 2).unwrap();
     for side in [8, 5, 12] {
         let input = random([2, 3, side, side], normal(), &device);
-        let [fast, plain] = [Kernels::Fused, Kernels::Reference]
+        let [fused, reference] = [Kernels::Fused, Kernels::Reference]
             .map(|kernels| numbers(&frozen.forward(input.clone(), kernels).unwrap()));
-        assert!(difference(&fast, &plain, 1e-3) < 1e-5);
+        assert!(difference(&fused, &reference, 1e-3) < 1e-5);
     }
 }
 

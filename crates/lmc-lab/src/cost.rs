@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lmc_kernels::measure::{peak_memory, processor_seconds};
+use lmc_bench::process::{peak_memory, processor_seconds};
 use serde::{Deserialize, Serialize};
 
 /// What a run cost. Not part of its metrics: times differ from run to run, metrics do not.

@@ -3,7 +3,7 @@
 
 use pulp::Simd;
 
-use super::pack::Packed;
+use super::pack::PackedWeights;
 use super::{Conv, ConvShape, Forward, PIXELS_AT_ONCE, Transposed, WeightGradient, start_from};
 use crate::tile::{Channels, Pair, Pixels, Start, channels, most_vectors, pixels};
 
@@ -16,9 +16,9 @@ pub fn pairs(shape: &ConvShape, group: usize) -> Vec<Vec<Pair>> {
         let mut pairs = Vec::new();
         for image in 0..group {
             for out in 0..shape.out_height {
-                let Some(line) = shape.meets(shape.height, out, row) else { continue };
+                let Some(in_row) = shape.meets(shape.height, out, row) else { continue };
                 pairs.extend(columns.iter().map(|&(column, out_column)| Pair {
-                    input: (image * shape.in_size() + (line * shape.width + column) * shape.inputs) as u32,
+                    input: (image * shape.in_size() + (in_row * shape.width + column) * shape.inputs) as u32,
                     output: (image * shape.out_size() + (out * shape.out_width + out_column) * shape.outputs)
                         as u32,
                 }));
@@ -29,6 +29,7 @@ pub fn pairs(shape: &ConvShape, group: usize) -> Vec<Vec<Pair>> {
     (0..shape.kernel * shape.kernel).map(|at| tap(at / shape.kernel, at % shape.kernel)).collect()
 }
 
+/// See [`Conv::forward`].
 #[inline(always)]
 pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     let Forward { conv, x, weights, bias, y } = work;
@@ -39,6 +40,7 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     unsafe { all_taps(simd, conv, x, weights, images, rows, y) };
 }
 
+/// See [`Conv::transposed`].
 #[inline(always)]
 pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     let Transposed { conv, y, weights, bias, x } = work;
@@ -51,7 +53,7 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     unsafe { all_taps(simd, conv, y, weights, images, rows, x) };
 }
 
-/// `to[row] += from[row] W[tap]` for all taps and the rows that their pairs make.
+/// Computes `to[row] += from[row] W[tap]` for all taps and the rows that their pairs make.
 ///
 /// # Safety
 /// As for [`multiply`], for every row of every tap.
@@ -60,19 +62,19 @@ unsafe fn all_taps<S: Simd>(
     simd: S,
     conv: &Conv,
     from: &[f32],
-    weights: &Packed,
+    weights: &PackedWeights,
     images: usize,
     rows: impl Fn(&Pair) -> (usize, usize) + Copy,
     to: &mut [f32],
 ) {
     for tap in 0..conv.pairs.len() {
-        let rows = conv.of(tap, images).iter().map(rows);
+        let rows = conv.pairs_of(tap, images).iter().map(rows);
         // SAFETY: the caller's promise.
         unsafe { multiply(simd, from, weights, tap, &rows, Start::Existing, to) };
     }
 }
 
-/// `to[row] = start + from[row] W[tap]` for all rows.
+/// Computes `to[row] = start + from[row] W[tap]` for all rows, given as `(offset in from, offset in to)`.
 ///
 /// # Safety
 /// `from` holds as many floats as the sums are long, and `to` all columns, from every offset on.
@@ -80,7 +82,7 @@ unsafe fn all_taps<S: Simd>(
 pub unsafe fn multiply<S: Simd>(
     simd: S,
     from: &[f32],
-    weights: &Packed,
+    weights: &PackedWeights,
     tap: usize,
     rows: &(impl ExactSizeIterator<Item = (usize, usize)> + Clone),
     start: Start<'_>,
@@ -111,13 +113,14 @@ pub unsafe fn multiply<S: Simd>(
     }
 }
 
+/// See [`Conv::add_weight_gradient`].
 #[inline(always)]
 pub fn weight_gradient<S: Simd>(simd: S, work: WeightGradient<'_>) {
     let WeightGradient { conv, x, y, gradient } = work;
     let ConvShape { inputs, outputs, .. } = conv.shape;
     let images = conv.images(y);
     for (tap, gradient) in gradient.chunks_exact_mut((inputs * outputs).max(1)).enumerate() {
-        for pairs in conv.of(tap, images).chunks(PIXELS_AT_ONCE) {
+        for pairs in conv.pairs_of(tap, images).chunks(PIXELS_AT_ONCE) {
             let most = most_vectors::<S>() * S::F32_LANES;
             for first in (0..outputs).step_by(most) {
                 let columns = most.min(outputs - first);

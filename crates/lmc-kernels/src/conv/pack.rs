@@ -8,64 +8,64 @@ use super::ConvShape;
 use crate::instruction_set::InstructionSet;
 use crate::tile::{most_vectors, vectors};
 
-/// Weights as `[list][block of columns][k][column]`: a list per tap (deep) or one for all (shallow).
+/// Weights as `[list][block of columns][k][column]`: with many channels a list for each tap, with few one for all.
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub struct PackedWeights {
     data: Vec<f32>,
     /// Length of the sums.
     pub steps: usize,
-    /// Columns of a row with filling.
+    /// Columns of a row, with those that fill up vectors.
     width: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<ColumnBlock>,
 }
 
-/// Some columns that a tile computes together.
+/// Neighbouring columns that a tile computes together.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
-    /// First column.
+pub struct ColumnBlock {
+    /// Number of its first column.
     pub first: usize,
-    /// How many columns.
+    /// How many columns it has.
     pub columns: usize,
-    /// How many with filling up to whole vectors.
+    /// How many columns it has when filled up to whole vectors.
     filled: usize,
 }
 
-impl Packed {
-    /// Blocks of columns.
-    pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+impl PackedWeights {
+    /// The blocks of columns, from the first.
+    pub fn blocks(&self) -> impl Iterator<Item = ColumnBlock> + '_ {
         self.blocks.iter().copied()
     }
 
-    /// Rows `steps` of the weights of a list and block.
-    pub fn rows(&self, list: usize, block: Block, steps: Range<usize>) -> &[f32] {
+    /// Rows `steps` of the weights of a list and block: `[k, column]`.
+    pub fn rows(&self, list: usize, block: ColumnBlock, steps: Range<usize>) -> &[f32] {
         let start = (list * self.width + block.first) * self.steps;
         &self.data[start + steps.start * block.filled..start + steps.end * block.filled]
     }
 }
 
-/// Blocks of `columns` columns for an instruction set, as wide as its tiles.
-struct Blocks(usize);
+/// Splits so many columns into blocks as wide as the tiles of an instruction set.
+struct SplitColumns(usize);
 
-impl WithSimd for Blocks {
-    type Output = Vec<Block>;
+impl WithSimd for SplitColumns {
+    type Output = Vec<ColumnBlock>;
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Vec<Block> {
+    fn with_simd<S: Simd>(self, _: S) -> Vec<ColumnBlock> {
         let most = most_vectors::<S>() * S::F32_LANES;
         let block = |first: usize| {
             let columns = most.min(self.0 - first);
-            Block { first, columns, filled: vectors::<S>(columns) * S::F32_LANES }
+            ColumnBlock { first, columns, filled: vectors::<S>(columns) * S::F32_LANES }
         };
         (0..self.0).step_by(most).map(block).collect()
     }
 }
 
-/// Packs `weight(list, step, column)`.
+/// Packs the weights that `weight(list, step, column)` gives.
 pub fn pack(
     set: InstructionSet,
     [lists, steps, columns]: [usize; 3],
     weight: impl Fn(usize, usize, usize) -> f32,
-) -> Packed {
-    let blocks = set.run(Blocks(columns));
+) -> PackedWeights {
+    let blocks = set.run(SplitColumns(columns));
     let width = blocks.iter().map(|block| block.filled).sum::<usize>();
     let mut data = vec![0.0; lists * steps * width];
     let mut rest = &mut data[..];
@@ -80,11 +80,11 @@ pub fn pack(
             }
         }
     }
-    Packed { data, steps, width, blocks }
+    PackedWeights { data, steps, width, blocks }
 }
 
-/// For `y = conv(x)`: sums over inputs, columns are outputs.
-pub fn forward(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Packed {
+/// Packs weights, `[output, input, row, column]`, for `y = conv(x)`: sums over inputs, columns are outputs.
+pub fn forward(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> PackedWeights {
     let ConvShape { inputs, outputs, kernel, .. } = *shape;
     let taps = kernel * kernel;
     assert_eq!(weight.len(), shape.weights(), "weights of {shape:?}");
@@ -96,8 +96,9 @@ pub fn forward(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Packed
     pack(set, [taps, inputs, outputs], |tap, input, output| weight[(output * inputs + input) * taps + tap])
 }
 
-/// For `x = transposed conv(y)`: sums over outputs, columns are inputs (shallow: taps and inputs).
-pub fn transposed(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> Packed {
+/// Packs weights, `[output, input, row, column]`, for `x = transposed conv(y)`: sums over outputs, columns are inputs
+/// or, with few channels, taps and inputs.
+pub fn transposed(shape: &ConvShape, set: InstructionSet, weight: &[f32]) -> PackedWeights {
     let ConvShape { inputs, outputs, kernel, .. } = *shape;
     let taps = kernel * kernel;
     assert_eq!(weight.len(), shape.weights(), "weights of {shape:?}");

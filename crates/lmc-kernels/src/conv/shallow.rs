@@ -25,37 +25,40 @@ pub fn patch_size(shape: &ConvShape) -> usize {
 }
 
 impl ConvShape {
+    /// Columns of an image with its padding.
     fn frame_width(&self) -> usize {
         self.width + 2 * self.padding
     }
 
+    /// Floats of an image with its padding.
     pub(super) fn frame_size(&self) -> usize {
         (self.height + 2 * self.padding) * self.frame_width() * self.inputs
     }
 
-    /// Where the rows of the images lie in their frames.
-    fn lines(self, images: usize) -> impl Iterator<Item = usize> {
-        let line = move |image: usize, row: usize| {
+    /// Offsets of the rows of the images in their frames.
+    fn row_offsets(self, images: usize) -> impl Iterator<Item = usize> {
+        let offset = move |image: usize, row: usize| {
             let row = (row + self.padding) * self.frame_width() + self.padding;
             image * self.frame_size() + row * self.inputs
         };
-        (0..images * self.height).map(move |at| line(at / self.height, at % self.height))
+        (0..images * self.height).map(move |at| offset(at / self.height, at % self.height))
     }
 
-    /// Images in their frames; without padding they are their own.
+    /// Puts images into their frames, in `memory`; without padding the images are their own frames.
     fn frames<'a>(&self, x: &'a [f32], images: usize, memory: &'a mut Scratch) -> &'a [f32] {
         if self.padding == 0 {
             return x;
         }
         *memory = Scratch::zeros(images * self.frame_size());
         let length = self.width * self.inputs;
-        for (start, line) in self.lines(images).zip(x.chunks_exact(length)) {
+        for (start, line) in self.row_offsets(images).zip(x.chunks_exact(length)) {
             memory[start..start + length].copy_from_slice(line);
         }
         memory
     }
 }
 
+/// See [`Conv::forward`](super::Conv::forward).
 #[inline(always)]
 pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
     let Forward { conv, x, weights, bias, y } = work;
@@ -74,13 +77,14 @@ pub fn forward<S: Simd>(simd: S, work: Forward<'_>) {
             columns: block.columns,
             start: Start::From(&bias[block.first..block.first + block.columns]),
         };
-        let rows = conv.of(0, images).iter().map(|pair| (pair.input as usize, pair.output as usize));
+        let rows = conv.pairs_of(0, images).iter().map(|pair| (pair.input as usize, pair.output as usize));
         // SAFETY: frames hold all taps of all output pixels, `y` all their channels (`check`, `pairs`).
         unsafe { pixels(simd, &tile, rows, y) };
     }
 }
 
-/// What an output pixel sends to each of its taps is computed as one row, a patch, and then added where it belongs.
+/// See [`Conv::transposed`](super::Conv::transposed). What an output pixel sends to each of its taps is computed as one
+/// row, a patch, and then added where it belongs.
 #[inline(always)]
 pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     let Transposed { conv, y, weights, bias, x } = work;
@@ -92,7 +96,7 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
     let mut frames = Scratch::zeros(images * shape.frame_size());
     let steps = shape.kernel * shape.inputs;
     let distance = shape.frame_width() * shape.inputs;
-    for pairs in conv.of(0, images).chunks(PIXELS_AT_ONCE) {
+    for pairs in conv.pairs_of(0, images).chunks(PIXELS_AT_ONCE) {
         for block in weights.blocks() {
             let tile = Pixels {
                 a: y,
@@ -119,11 +123,12 @@ pub fn transposed<S: Simd>(simd: S, work: Transposed<'_>) {
         start_from(bias, x);
     }
     let length = shape.width * shape.inputs;
-    for (start, line) in shape.lines(images).zip(x.chunks_exact_mut(length.max(1))) {
+    for (start, line) in shape.row_offsets(images).zip(x.chunks_exact_mut(length.max(1))) {
         line.iter_mut().zip(&frames[start..start + length]).for_each(|(value, sum)| *value += sum);
     }
 }
 
+/// See [`Conv::add_weight_gradient`](super::Conv::add_weight_gradient).
 #[inline(always)]
 pub fn weight_gradient<S: Simd>(simd: S, work: WeightGradient<'_>) {
     let WeightGradient { conv, x, y, gradient } = work;
@@ -133,7 +138,7 @@ pub fn weight_gradient<S: Simd>(simd: S, work: WeightGradient<'_>) {
     let frames = shape.frames(x, images, &mut memory);
     let rows = shape.kernel * shape.inputs;
     let most = most_vectors::<S>() * S::F32_LANES;
-    for pairs in conv.of(0, images).chunks(PIXELS_AT_ONCE) {
+    for pairs in conv.pairs_of(0, images).chunks(PIXELS_AT_ONCE) {
         for (row, gradient) in gradient.chunks_exact_mut((rows * shape.outputs).max(1)).enumerate() {
             for first in (0..shape.outputs).step_by(most) {
                 let columns = most.min(shape.outputs - first);

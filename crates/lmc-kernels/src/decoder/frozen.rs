@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use super::{Convs, Decoder, DecoderShape, errors_and_losses, scale_errors};
 use crate::batch_norm::{Affine, Statistics};
-use crate::conv::Packed;
+use crate::conv::PackedWeights;
 use crate::instruction_set::InstructionSet;
-use crate::pool::relu;
+use crate::max_pool::relu;
 use crate::scratch::Scratch;
-use crate::threads::{Images, of, over_images};
+use crate::threads::{Images, over_images, slice_of};
 
 /// Frozen decoders of the same shape that share their target, packed once.
 #[derive(Debug)]
@@ -25,13 +25,14 @@ struct Folded {
     first_bias: Vec<f32>,
     second: Vec<f32>,
     second_bias: Vec<f32>,
-    packed: [Packed; 2],
-    /// For the way down; needed in projection phases only.
-    down: OnceLock<[Packed; 2]>,
+    /// Weights of the two deconvolutions, packed for the forward pass.
+    packed: [PackedWeights; 2],
+    /// Weights of the two deconvolutions, packed for the backward pass, which only projection phases need.
+    packed_backward: OnceLock<[PackedWeights; 2]>,
 }
 
 impl FrozenDecoder {
-    /// From decoders of one shape with their running statistics.
+    /// Folds and packs decoders of one shape with their running statistics.
     pub fn new(shape: DecoderShape, set: InstructionSet, decoders: &[(Decoder<'_>, Statistics)]) -> Self {
         let convs = Convs::new(&shape, set);
         let fold = |(decoder, statistics): &(Decoder<'_>, Statistics)| {
@@ -48,18 +49,20 @@ impl FrozenDecoder {
                 first_bias: bias.map(|((bias, scale), shift)| bias * scale + shift).collect(),
                 second: decoder.second.to_vec(),
                 second_bias: decoder.second_bias.to_vec(),
-                down: OnceLock::new(),
+                packed_backward: OnceLock::new(),
             }
         };
         Self { shape, set, modules: decoders.iter().map(fold).collect() }
     }
 
-    /// How many modules there are.
+    /// How many decoders there are, one for each module.
     pub fn modules(&self) -> usize {
         self.modules.len()
     }
 
-    /// Losses, module by module, from the outputs of all modules; and derivatives by `z` if `keep`.
+    /// Reconstruction losses, `[module, image]`, from the outputs of all modules,
+    /// `[module, image, row, column, channel]`, with `side` rows and columns; and, if `keep`, their derivatives by `z`
+    /// for the backward pass.
     pub fn losses(
         &self,
         side: [usize; 2],
@@ -79,16 +82,16 @@ impl FrozenDecoder {
             let module = &self.modules[at.start / images];
             let start = at.start % images;
             let mut v = Scratch::take(at.len() * hidden_size);
-            module.hidden(&convs, of(inputs, &at, in_size), &mut v);
+            module.hidden(&convs, slice_of(inputs, &at, in_size), &mut v);
             let mut own = Scratch::take(if keep { 0 } else { at.len() * target_size });
             let z = if keep { errors } else { &mut own[..] };
             convs.second.transposed(&v, &module.packed[1], Some(&module.second_bias), z);
-            errors_and_losses(set, z, of(target, &(start..start + at.len()), target_size), losses);
+            errors_and_losses(set, z, slice_of(target, &(start..start + at.len()), target_size), losses);
         });
         (losses, errors)
     }
 
-    /// Gradients of all modules' outputs, from those of all losses.
+    /// The backward pass: the gradient of all modules' outputs from that of all losses, `[module, image]`.
     pub fn backward(&self, side: [usize; 2], inputs: &[f32], errors: &[f32], gradient: &[f32]) -> Scratch {
         let convs = Convs::new(&DecoderShape { side, ..self.shape }, self.set);
         let [in_size, hidden_size, target_size] = convs.sizes();
@@ -98,24 +101,24 @@ impl FrozenDecoder {
         let mut into = Scratch::take(gradient.len() * in_size);
         over_images(all, [&mut into], 0, |at, [into], _| {
             let module = &self.modules[at.start / images];
-            let down = module
-                .down
+            let packed = module
+                .packed_backward
                 .get_or_init(|| [convs.first.pack(&module.first), convs.second.pack(&module.second)]);
             let mut dz = Scratch::take(at.len() * target_size);
-            scale_errors(&gradient[at.clone()], of(errors, &at, target_size), &mut dz);
+            scale_errors(&gradient[at.clone()], slice_of(errors, &at, target_size), &mut dz);
             let mut v = Scratch::take(at.len() * hidden_size);
-            module.hidden(&convs, of(inputs, &at, in_size), &mut v);
+            module.hidden(&convs, slice_of(inputs, &at, in_size), &mut v);
             let mut dv = Scratch::take(v.len());
-            convs.second.forward(&dz, &down[1], &hidden_zeros, &mut dv);
+            convs.second.forward(&dz, &packed[1], &hidden_zeros, &mut dv);
             dv.iter_mut().zip(v.iter()).for_each(|(dv, &v)| *dv = if v <= 0.0 { 0.0 } else { *dv });
-            convs.first.forward(&dv, &down[0], &zeros, into);
+            convs.first.forward(&dv, &packed[0], &zeros, into);
         });
         into
     }
 }
 
 impl Folded {
-    /// `v = relu(u)`, batch norm being in the weights.
+    /// Computes `v = relu(u)`, batch norm being folded into the weights.
     fn hidden(&self, convs: &Convs, input: &[f32], v: &mut [f32]) {
         convs.first.transposed(input, &self.packed[0], Some(&self.first_bias), v);
         v.iter_mut().for_each(|value| *value = relu(*value));

@@ -1,4 +1,4 @@
-//! The ways back of our kernels, for burn's autodiff around its CPU backend.
+//! The backward passes of our kernels, for burn's autodiff around its CPU backend.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, AutodiffBackend, Flex, TensorMetadata};
 
 use super::flex::{
-    self, Block, DecoderBlock, PooledBlock, Primitive, channels_last, images, module_images, numbers, tensor,
-    vector,
+    self, DecoderBlock, FunctionalBlock, PooledBlock, Primitive, channels_last, images, module_images,
+    numbers, tensor, vector,
 };
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
-    Packed, TrainedTensors,
+    PackedOnce, TrainedTensors,
 };
 use crate::conv::ConvShape;
 use crate::decoder::FrozenDecoder;
-use crate::functional::{FrozenFunctional, Wanted};
+use crate::functional::{FrozenFunctional, WantedGradients};
 use crate::instruction_set::InstructionSet;
 use crate::scratch::Scratch;
 use crate::{decoder, functional, reference, weighted_sum};
@@ -42,9 +42,9 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
             gamma: gamma.into_primitive(),
             beta: beta.into_primitive(),
         };
-        let block = Block::new(&input.into_primitive(), &parameters, padding);
+        let block = FunctionalBlock::new(&input.into_primitive(), &parameters, padding);
         let (trained, saved) = block.train();
-        let output = match Functional.prepare::<C>(nodes).compute_bound().stateful() {
+        let output = match FunctionalBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish((block, Arc::new(saved)), trained.output),
             OpsKind::UnTracked(prepared) => prepared.finish(trained.output),
         };
@@ -54,14 +54,14 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
     fn functional_frozen(
         input: FloatTensor<Self>,
         parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<FrozenFunctional>,
+        packed: PackedOnce<FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
         if kernels == Kernels::Reference {
             return reference::functional_frozen::<Self>(&input, &parameters, padding);
         }
-        let prepared = Frozen.prepare::<C>([input.node()]).compute_bound().stateful();
+        let prepared = FrozenFunctionalBackward.prepare::<C>([input.node()]).compute_bound().stateful();
         let input = input.into_primitive();
         let parameters = FrozenFunctionalTensors {
             weight: parameters.weight.into_primitive(),
@@ -93,7 +93,7 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         if kernels == Kernels::Reference {
             return reference::pooled_conv::<Self>(input, weight, bias, padding);
         }
-        let prepared = Pooled.prepare::<C>([input.node(), weight.node(), bias.node()]);
+        let prepared = PooledConvBackward.prepare::<C>([input.node(), weight.node(), bias.node()]);
         let [input, weight, bias] = [input, weight, bias].map(FloatTensor::<Self>::into_primitive);
         let block = PooledBlock::new(&input, &weight, &bias, padding);
         match prepared.compute_bound().stateful() {
@@ -127,7 +127,7 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         };
         let block = DecoderBlock::new(&input.into_primitive(), &parameters);
         let (trained, saved) = block.train(&target.into_primitive());
-        let output = match Decoder.prepare::<C>(nodes).compute_bound().stateful() {
+        let output = match DecoderBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish((block, Arc::new(saved)), trained.output),
             OpsKind::UnTracked(prepared) => prepared.finish(trained.output),
         };
@@ -138,13 +138,13 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         inputs: FloatTensor<Self>,
         target: FloatTensor<Self>,
         parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<FrozenDecoder>,
+        packed: PackedOnce<FrozenDecoder>,
         kernels: Kernels,
     ) -> FloatTensor<Self> {
         if kernels == Kernels::Reference {
             return reference::decoder_frozen::<Self>(&inputs, &target, &parameters);
         }
-        let prepared = FrozenDecoders.prepare::<C>([inputs.node()]).compute_bound().stateful();
+        let prepared = FrozenDecoderBackward.prepare::<C>([inputs.node()]).compute_bound().stateful();
         let (inputs, target) = (inputs.into_primitive(), target.into_primitive());
         let parameters = FrozenDecoderTensors {
             first: parameters.first.into_primitive(),
@@ -177,7 +177,7 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         let nodes = [outputs.node(), weights.node()];
         let (outputs, weights) = (channels_last(&outputs.into_primitive()), weights.into_primitive());
         let sum = flex::sum(&outputs, None, &weights);
-        match Sum.prepare::<C>(nodes).compute_bound().stateful() {
+        match WeightedSumBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish((outputs, weights), sum),
             OpsKind::UnTracked(prepared) => prepared.finish(sum),
         }
@@ -196,13 +196,14 @@ impl<C: CheckpointStrategy> KernelBackend for Autodiff<Flex, C> {
         let outputs = channels_last(&outputs.into_primitive());
         let (last, weights) = (channels_last(&last.into_primitive()), weights.into_primitive());
         let sum = flex::sum(&outputs, Some(&last), &weights);
-        match SumWith.prepare::<C>(nodes).compute_bound().stateful() {
+        match WeightedSumWithBackward.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish((outputs, last, weights), sum),
             OpsKind::UnTracked(prepared) => prepared.finish(sum),
         }
     }
 }
 
+/// What a block gives in training, with statistics that carry no gradient.
 fn without_gradient<C: CheckpointStrategy>(
     output: FloatTensor<Autodiff<Flex, C>>,
     mean: Primitive,
@@ -212,17 +213,19 @@ fn without_gradient<C: CheckpointStrategy>(
     TrainedTensors { output, mean: constant(mean), variance: constant(variance) }
 }
 
+/// The backward pass of [`KernelBackend::functional_train`].
 #[derive(Debug)]
-struct Functional;
+struct FunctionalBackward;
 
-impl Backward<Flex, 5> for Functional {
-    type State = (Block, Arc<functional::Saved>);
+impl Backward<Flex, 5> for FunctionalBackward {
+    type State = (FunctionalBlock, Arc<functional::Saved>);
 
     fn backward(self, ops: Ops<Self::State, 5>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
         let (block, saved) = ops.state;
         let [to_input, rest @ ..] = ops.parents;
-        let wanted = Wanted { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
+        let wanted =
+            WantedGradients { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
         let set = InstructionSet::best();
         let found = block.functional().backward(
             set,
@@ -240,7 +243,7 @@ impl Backward<Flex, 5> for Functional {
         if let Some(node) = to_weight {
             grads.register::<Flex>(node.id, tensor(found.weight, [outputs, inputs, kernel, kernel]));
         }
-        // Batch norm takes every constant out again.
+        // Batch norm removes every constant, so the gradient of the bias in front of it is zero.
         let bias = vec![0.0; outputs];
         for (node, gradient) in [(to_bias, bias), (to_gamma, found.gamma), (to_beta, found.beta)] {
             if let Some(node) = node {
@@ -250,11 +253,12 @@ impl Backward<Flex, 5> for Functional {
     }
 }
 
+/// The backward pass of [`KernelBackend::functional_frozen`], to the input only.
 #[derive(Debug)]
-struct Frozen;
+struct FrozenFunctionalBackward;
 
-impl Backward<Flex, 1> for Frozen {
-    type State = (Packed<FrozenFunctional>, Arc<Scratch>, [usize; 4]);
+impl Backward<Flex, 1> for FrozenFunctionalBackward {
+    type State = (PackedOnce<FrozenFunctional>, Arc<Scratch>, [usize; 4]);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
@@ -266,18 +270,21 @@ impl Backward<Flex, 1> for Frozen {
     }
 }
 
+/// The backward pass of [`KernelBackend::pooled_conv`].
 #[derive(Debug)]
-struct Pooled;
+struct PooledConvBackward;
 
-impl Backward<Flex, 3> for Pooled {
+impl Backward<Flex, 3> for PooledConvBackward {
     type State = (PooledBlock, Arc<Scratch>);
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = channels_last(&grads.consume::<Flex>(&ops.node));
         let (block, winners) = ops.state;
         let [to_input, to_weight, to_bias] = ops.parents;
-        let wanted =
-            Wanted { input: to_input.is_some(), parameters: to_weight.is_some() || to_bias.is_some() };
+        let wanted = WantedGradients {
+            input: to_input.is_some(),
+            parameters: to_weight.is_some() || to_bias.is_some(),
+        };
         let set = InstructionSet::best();
         let (input, gradient) = (numbers(&block.input), numbers(&gradient));
         let found = block.conv().backward(set, input, block.count, &winners, gradient, wanted);
@@ -294,17 +301,19 @@ impl Backward<Flex, 3> for Pooled {
     }
 }
 
+/// The backward pass of [`KernelBackend::decoder_train`].
 #[derive(Debug)]
-struct Decoder;
+struct DecoderBackward;
 
-impl Backward<Flex, 7> for Decoder {
+impl Backward<Flex, 7> for DecoderBackward {
     type State = (DecoderBlock, Arc<decoder::Saved>);
 
     fn backward(self, ops: Ops<Self::State, 7>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = grads.consume::<Flex>(&ops.node).to_contiguous();
         let (block, saved) = ops.state;
         let [to_input, rest @ ..] = ops.parents;
-        let wanted = Wanted { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
+        let wanted =
+            WantedGradients { input: to_input.is_some(), parameters: rest.iter().any(Option::is_some) };
         let set = InstructionSet::best();
         let found = block.decoder().backward(set, numbers(&block.input), &saved, numbers(&gradient), wanted);
         let shape = block.shape;
@@ -320,7 +329,7 @@ impl Backward<Flex, 7> for Decoder {
             let sizes = [shape.hidden, shape.outputs, shape.kernel, shape.kernel];
             grads.register::<Flex>(node.id, tensor(found.second, sizes));
         }
-        // Batch norm takes every constant out again.
+        // Batch norm removes every constant, so the gradient of the bias in front of it is zero.
         let first_bias = vec![0.0; shape.hidden];
         let vectors = [
             (to_first_bias, first_bias),
@@ -336,11 +345,12 @@ impl Backward<Flex, 7> for Decoder {
     }
 }
 
+/// The backward pass of [`KernelBackend::decoder_frozen`], to the inputs only.
 #[derive(Debug)]
-struct FrozenDecoders;
+struct FrozenDecoderBackward;
 
-impl Backward<Flex, 1> for FrozenDecoders {
-    type State = (Packed<FrozenDecoder>, Primitive, Arc<Scratch>);
+impl Backward<Flex, 1> for FrozenDecoderBackward {
+    type State = (PackedOnce<FrozenDecoder>, Primitive, Arc<Scratch>);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let gradient = grads.consume::<Flex>(&ops.node).to_contiguous();
@@ -354,10 +364,11 @@ impl Backward<Flex, 1> for FrozenDecoders {
     }
 }
 
+/// The backward pass of [`KernelBackend::weighted_sum`].
 #[derive(Debug)]
-struct Sum;
+struct WeightedSumBackward;
 
-impl Backward<Flex, 2> for Sum {
+impl Backward<Flex, 2> for WeightedSumBackward {
     type State = (Primitive, Primitive);
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -384,10 +395,11 @@ impl Backward<Flex, 2> for Sum {
     }
 }
 
+/// The backward pass of [`KernelBackend::weighted_sum_with`].
 #[derive(Debug)]
-struct SumWith;
+struct WeightedSumWithBackward;
 
-impl Backward<Flex, 3> for SumWith {
+impl Backward<Flex, 3> for WeightedSumWithBackward {
     type State = (Primitive, Primitive, Primitive);
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {

@@ -7,7 +7,7 @@ use burn::tensor::{DType, TensorData};
 
 use super::{
     DecoderTensors, FrozenDecoderTensors, FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels,
-    Packed, TrainedTensors,
+    PackedOnce, TrainedTensors,
 };
 use crate::batch_norm::Statistics;
 use crate::conv::ConvShape;
@@ -18,25 +18,28 @@ use crate::pooled_conv::PooledConv;
 use crate::scratch::Scratch;
 use crate::{decoder, functional, reference, weighted_sum};
 
+/// A tensor of burn's CPU backend.
 pub type Primitive = FloatTensor<Flex>;
 
-/// Numbers of a tensor in logical order. The shapes and types of all tensors were checked before.
+/// Numbers of a contiguous tensor in logical order. The shapes and types of all tensors were checked before.
 pub fn numbers(tensor: &Primitive) -> &[f32] {
     tensor.as_slice::<f32>().unwrap_or_default()
 }
 
-/// Images, or the images of several modules, channels-last; no copy if they are stored so.
+/// Images, `[image, channel, row, column]`, or the images of several modules, `[module, image, channel, row, column]`,
+/// with the channels last; no copy if they are stored so.
 pub fn channels_last(tensor: &Primitive) -> Primitive {
     let order: &[usize] = if tensor.shape().num_dims() == 5 { &[0, 1, 3, 4, 2] } else { &[0, 2, 3, 1] };
     Flex::float_permute(tensor.clone(), order).to_contiguous()
 }
 
-/// A tensor of images over channels-last numbers, `[image, row, column, channel]`.
+/// A tensor `[image, channel, row, column]` over channels-last numbers of shape `[image, row, column, channel]`.
 pub fn images(numbers: Scratch, shape: [usize; 4]) -> Primitive {
     Flex::float_permute(recycled(numbers, shape), &[0, 3, 1, 2])
 }
 
-/// The same for the images of several modules.
+/// A tensor `[module, image, channel, row, column]` over channels-last numbers of shape
+/// `[module, image, row, column, channel]`.
 pub fn module_images(numbers: Scratch, shape: [usize; 5]) -> Primitive {
     Flex::float_permute(recycled(numbers, shape), &[0, 1, 4, 2, 3])
 }
@@ -51,21 +54,23 @@ pub fn tensor<const D: usize>(numbers: Vec<f32>, shape: [usize; D]) -> Primitive
     Primitive::from_data(TensorData::new(numbers, shape))
 }
 
+/// A tensor with one axis.
 pub fn vector(numbers: Vec<f32>) -> Primitive {
     let length = numbers.len();
     tensor(numbers, [length])
 }
 
-/// A functional block and its input, laid out.
+/// A functional block and its input, channels-last.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct FunctionalBlock {
     pub shape: ConvShape,
     pub count: usize,
     pub input: Primitive,
     parameters: FunctionalTensors<Flex>,
 }
 
-impl Block {
+impl FunctionalBlock {
+    /// Lays out the input and the parameters.
     pub fn new(input: &Primitive, parameters: &FunctionalTensors<Flex>, padding: usize) -> Self {
         let [images, weight] = [input.shape(), parameters.weight.shape()];
         Self {
@@ -81,6 +86,7 @@ impl Block {
         }
     }
 
+    /// The block on slices of floats.
     pub fn functional(&self) -> Functional<'_> {
         let FunctionalTensors { weight, bias, gamma, beta } = &self.parameters;
         Functional {
@@ -92,6 +98,7 @@ impl Block {
         }
     }
 
+    /// The output and statistics of the batch, and what the backward pass needs.
     pub fn train(&self) -> (TrainedTensors<Flex>, functional::Saved) {
         let (out, saved) = self.functional().train(InstructionSet::best(), numbers(&self.input), self.count);
         let ConvShape { out_height, out_width, outputs, .. } = self.shape;
@@ -100,12 +107,13 @@ impl Block {
     }
 }
 
+/// What a block gives in training, as tensors.
 fn trained(output: Primitive, statistics: &Statistics) -> TrainedTensors<Flex> {
     let Statistics { mean, variance } = statistics.clone();
     TrainedTensors { output, mean: vector(mean), variance: vector(variance) }
 }
 
-/// A convolution that is pooled, and its input, laid out.
+/// A pooled convolution and its input, channels-last.
 #[derive(Clone, Debug)]
 pub struct PooledBlock {
     pub shape: ConvShape,
@@ -116,6 +124,7 @@ pub struct PooledBlock {
 }
 
 impl PooledBlock {
+    /// Lays out the input and the parameters.
     pub fn new(input: &Primitive, weight: &Primitive, bias: &Primitive, padding: usize) -> Self {
         let [images, sizes] = [input.shape(), weight.shape()];
         Self {
@@ -127,11 +136,12 @@ impl PooledBlock {
         }
     }
 
+    /// The block on slices of floats.
     pub fn conv(&self) -> PooledConv<'_> {
         PooledConv::new(self.shape, numbers(&self.weight), numbers(&self.bias))
     }
 
-    /// The output and, if `keep`, the winners of the pools.
+    /// The output, `[image, channel, row, column]`, and, if `keep`, the winners of the pools.
     pub fn forward(&self, keep: bool) -> (Primitive, Scratch) {
         let input = numbers(&self.input);
         let (out, winners) = self.conv().forward(InstructionSet::best(), input, self.count, keep);
@@ -140,7 +150,7 @@ impl PooledBlock {
     }
 }
 
-/// A decoder, its input and target, laid out.
+/// A decoder and its input, channels-last.
 #[derive(Clone, Debug)]
 pub struct DecoderBlock {
     pub shape: DecoderShape,
@@ -150,6 +160,7 @@ pub struct DecoderBlock {
 }
 
 impl DecoderBlock {
+    /// Lays out the input and the parameters.
     pub fn new(input: &Primitive, parameters: &DecoderTensors<Flex>) -> Self {
         let [images, first, second] = [input.shape(), parameters.first.shape(), parameters.second.shape()];
         Self {
@@ -173,6 +184,7 @@ impl DecoderBlock {
         }
     }
 
+    /// The decoder on slices of floats.
     pub fn decoder(&self) -> Decoder<'_> {
         let DecoderTensors { first, first_bias, gamma, beta, second, second_bias } = &self.parameters;
         Decoder {
@@ -186,6 +198,7 @@ impl DecoderBlock {
         }
     }
 
+    /// The losses and statistics of the batch, and what the backward pass needs.
     pub fn train(&self, target: &Primitive) -> (TrainedTensors<Flex>, decoder::Saved) {
         let target = channels_last(target);
         let set = InstructionSet::best();
@@ -194,13 +207,14 @@ impl DecoderBlock {
     }
 }
 
-/// The part of stacked parameters that belongs to a module.
+/// The part of stacked numbers, `[module, ...]`, that belongs to a module.
 fn part(stack: &[f32], module: usize, modules: usize) -> &[f32] {
     let size = stack.len() / modules.max(1);
     &stack[module * size..(module + 1) * size]
 }
 
 impl FrozenFunctional {
+    /// Folds and packs the parameters of frozen blocks, for images of `[row, column]` pixels at first.
     fn from_tensors(image: [usize; 2], parameters: &FrozenFunctionalTensors<Flex>, padding: usize) -> Self {
         let weight = parameters.weight.shape();
         let modules = weight[0];
@@ -219,6 +233,7 @@ impl FrozenFunctional {
 }
 
 impl FrozenDecoder {
+    /// Folds and packs the parameters of frozen decoders, for inputs of `[row, column]` pixels at first.
     fn from_tensors(side: [usize; 2], parameters: &FrozenDecoderTensors<Flex>) -> Self {
         let [first, second] = [parameters.first.shape(), parameters.second.shape()];
         let modules = first[0];
@@ -239,11 +254,11 @@ impl FrozenDecoder {
     }
 }
 
-/// Outputs of frozen modules and, if `keep`, the winners of their pools.
+/// Outputs of frozen modules, `[module, image, channel, row, column]`, and, if `keep`, the winners of their pools.
 pub fn functional_frozen(
     input: &Primitive,
     parameters: &FrozenFunctionalTensors<Flex>,
-    packed: &Packed<FrozenFunctional>,
+    packed: &PackedOnce<FrozenFunctional>,
     padding: usize,
     keep: bool,
 ) -> (Primitive, Scratch) {
@@ -256,12 +271,12 @@ pub fn functional_frozen(
     (module_images(out, [frozen.modules(), shape[0], height, width, outputs]), winners)
 }
 
-/// Losses of frozen decoders and, if `keep`, their derivatives.
+/// Reconstruction losses of frozen decoders, `[module, image]`, and, if `keep`, their derivatives.
 pub fn decoder_frozen(
     inputs: &Primitive,
     target: &Primitive,
     parameters: &FrozenDecoderTensors<Flex>,
-    packed: &Packed<FrozenDecoder>,
+    packed: &PackedOnce<FrozenDecoder>,
     keep: bool,
 ) -> (Primitive, Scratch) {
     let shape = inputs.shape();
@@ -272,14 +287,14 @@ pub fn decoder_frozen(
     (tensor(losses, [frozen.modules(), shape[1]]), errors)
 }
 
-/// Outputs of modules as slices, the last one possibly apart.
+/// Outputs of modules as slices: of those in `stack`, channels-last, and of `last`.
 pub fn outputs<'a>(stack: &'a Primitive, last: Option<&'a Primitive>) -> Vec<&'a [f32]> {
     let modules = stack.shape()[0];
     let numbers_of = numbers(stack);
     (0..modules).map(|module| part(numbers_of, module, modules)).chain(last.map(numbers)).collect()
 }
 
-/// The weighted sum over channels-last outputs.
+/// The weighted sum of channels-last outputs: `[image, channel, row, column]`.
 pub fn sum(stack: &Primitive, last: Option<&Primitive>, weights: &Primitive) -> Primitive {
     let shape = stack.shape();
     let weights = weights.to_contiguous();
@@ -300,7 +315,7 @@ impl KernelBackend for Flex {
         kernels: Kernels,
     ) -> TrainedTensors<Self> {
         match kernels {
-            Kernels::Fused => Block::new(&input, &parameters, padding).train().0,
+            Kernels::Fused => FunctionalBlock::new(&input, &parameters, padding).train().0,
             Kernels::Reference => reference::functional_train::<Self>(input, parameters, padding),
         }
     }
@@ -308,7 +323,7 @@ impl KernelBackend for Flex {
     fn functional_frozen(
         input: Primitive,
         parameters: FrozenFunctionalTensors<Self>,
-        packed: Packed<FrozenFunctional>,
+        packed: PackedOnce<FrozenFunctional>,
         padding: usize,
         kernels: Kernels,
     ) -> Primitive {
@@ -347,7 +362,7 @@ impl KernelBackend for Flex {
         inputs: Primitive,
         target: Primitive,
         parameters: FrozenDecoderTensors<Self>,
-        packed: Packed<FrozenDecoder>,
+        packed: PackedOnce<FrozenDecoder>,
         kernels: Kernels,
     ) -> Primitive {
         match kernels {

@@ -1,4 +1,4 @@
-//! GPUs use burn's own operations, whose ways back burn's autodiff knows.
+//! GPUs use burn's own operations, whose backward passes burn's autodiff knows.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::{Autodiff, Cube};

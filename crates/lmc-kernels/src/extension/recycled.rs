@@ -1,4 +1,4 @@
-//! Tensors over memory that is used again: burn lets a buffer have an owner of its own.
+//! Tensors of burn over [`Scratch`] memory: burn lets a buffer have an owner of its own.
 
 use std::mem::MaybeUninit;
 
@@ -6,7 +6,7 @@ use cubecl_environment::bytes::{AccessError, AccessPolicy, AllocationController,
 
 use crate::scratch::Scratch;
 
-/// Keeps the memory until burn drops the last tensor that uses it.
+/// Owns the memory until burn drops the last tensor that uses it.
 struct Recycled(Scratch);
 
 impl AllocationController for Recycled {
@@ -32,7 +32,7 @@ impl AllocationController for Recycled {
 }
 
 impl Scratch {
-    /// As a buffer of burn's.
+    /// Turns the memory into a buffer of burn's, without a copy.
     pub(super) fn into_bytes(self) -> Bytes {
         let bytes = size_of_val(&self[..]);
         // SAFETY: scratch memory is always initialised, all of it.

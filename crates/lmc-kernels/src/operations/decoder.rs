@@ -1,18 +1,18 @@
-//! The decoder with its loss, trained or frozen.
+//! The decoder with its reconstruction loss, trainable or frozen.
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
 use crate::decoder;
-use crate::extension::{DecoderTensors, FrozenDecoderTensors, KernelBackend, Kernels, Packed};
+use crate::extension::{DecoderTensors, FrozenDecoderTensors, KernelBackend, Kernels, PackedOnce};
 
 /// Parameters of a decoder.
 #[derive(Clone, Debug)]
 pub struct DecoderParameters {
     /// Weights of the first deconvolution, `[input, hidden, 2, 2]`.
     pub first: Tensor<4>,
-    /// `[hidden]`.
+    /// Bias of the first deconvolution, `[hidden]`.
     pub first_bias: Tensor<1>,
     /// Scale of the batch norm, `[hidden]`.
     pub gamma: Tensor<1>,
@@ -20,24 +20,25 @@ pub struct DecoderParameters {
     pub beta: Tensor<1>,
     /// Weights of the second deconvolution, `[hidden, output, row, column]`.
     pub second: Tensor<4>,
-    /// `[output]`.
+    /// Bias of the second deconvolution, `[output]`.
     pub second_bias: Tensor<1>,
 }
 
 impl DecoderParameters {
-    /// How many pixels the first deconvolution cuts off on each side: two, as the paper's, where the input has more than
-    /// 2x2 pixels, else one.
+    /// How many pixels the first deconvolution cuts off on each side: two, as the paper's, where the input has more
+    /// than 2x2 pixels, else one.
     fn cut(input: [usize; 4]) -> usize {
         let [.., height, width] = input;
         if height.min(width) > 2 { 2 } else { 1 }
     }
 
-    /// The smallest maps are left to burn's own operations.
+    /// Which kernels are used: the smallest maps are left to burn's own operations.
     fn kernels(input: [usize; 4], kernels: Kernels) -> Kernels {
         if Self::cut(input) == 2 { kernels } else { Kernels::Reference }
     }
 
-    /// `input` is a module's output, `[image, channel, row, column]`.
+    /// Checks that all shapes fit together, where `input` is that of a module's output,
+    /// `[image, channel, row, column]`.
     fn check(&self, check: Check, input: [usize; 4], target: &Tensor<4>, kernels: Kernels) -> Result<()> {
         let check =
             check.given("target", target).given("first", &self.first).given("first bias", &self.first_bias);
@@ -75,9 +76,11 @@ impl DecoderParameters {
     }
 }
 
-/// How badly a decoder tells a module's input (`target`) from its output, for each sample: the mean squared error.
+/// Reconstruction losses, `[image]`, of a decoder that reconstructs a module's input from its output: the mean squared
+/// error of each sample, with the statistics of the batch.
 ///
-/// The target gets no gradient; the input does, if it is tracked.
+/// `input` is the module's output and `target` its input, both `[image, channel, row, column]`. The target gets no
+/// gradient; the input does, if it is tracked.
 pub fn decoder_train(
     input: Tensor<4>,
     target: Tensor<4>,
@@ -114,11 +117,11 @@ pub struct FrozenDecoders {
     tensors: FrozenDecoderTensors<Dispatch>,
     first: DecoderParameters,
     modules: usize,
-    packed: Packed<decoder::FrozenDecoder>,
+    packed: PackedOnce<decoder::FrozenDecoder>,
 }
 
 impl FrozenDecoders {
-    /// From at least one module.
+    /// Stacks the decoders of at least one module, with their running statistics.
     pub fn new(modules: &[(DecoderParameters, RunningStatistics)]) -> Result<Self> {
         let Some((first, _)) = modules.first() else {
             return Err(Check::new("frozen decoders").problem("at least one module is needed".into()));
@@ -151,10 +154,11 @@ impl FrozenDecoders {
             second: stack::<_, 4, 5>(modules, |(module, _)| &module.second).into_dispatch(),
             second_bias: stack::<_, 1, 2>(modules, |(module, _)| &module.second_bias).into_dispatch(),
         };
-        Ok(Self { tensors, first: first.clone(), modules: modules.len(), packed: Packed::default() })
+        Ok(Self { tensors, first: first.clone(), modules: modules.len(), packed: PackedOnce::default() })
     }
 
-    /// Losses `[module, image]` of the modules' outputs, `[module, image, channel, row, column]`.
+    /// Reconstruction losses, `[module, image]`, from the modules' outputs, `[module, image, channel, row, column]`,
+    /// and their common input, `target`.
     pub fn losses(&self, outputs: Tensor<5>, target: Tensor<4>, kernels: Kernels) -> Result<Tensor<2>> {
         let [modules, images, channels, height, width] = outputs.dims();
         let check = Check::new("frozen decoders").given("outputs", &outputs);

@@ -1,18 +1,18 @@
-//! The functional block, trained or frozen.
+//! The functional block, trainable or frozen.
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
 use super::{BatchStatistics, Check, Result, RunningStatistics, Trained, stack};
-use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels, Packed};
+use crate::extension::{FrozenFunctionalTensors, FunctionalTensors, KernelBackend, Kernels, PackedOnce};
 use crate::functional;
 
 /// Parameters of a functional block.
 #[derive(Clone, Debug)]
 pub struct FunctionalParameters {
-    /// `[output, input, row, column]`.
+    /// Weights of the convolution, `[output, input, row, column]`.
     pub weight: Tensor<4>,
-    /// `[output]`.
+    /// Bias of the convolution, `[output]`.
     pub bias: Tensor<1>,
     /// Scale of the batch norm, `[output]`.
     pub gamma: Tensor<1>,
@@ -21,6 +21,7 @@ pub struct FunctionalParameters {
 }
 
 impl FunctionalParameters {
+    /// Checks that all shapes fit together.
     fn check(&self, check: Check, input: &Tensor<4>, padding: usize, kernels: Kernels) -> Result<()> {
         let check = check.given("input", input).given("weight", &self.weight).given("bias", &self.bias);
         let check = check.given("gamma", &self.gamma).given("beta", &self.beta);
@@ -36,7 +37,8 @@ impl FunctionalParameters {
     }
 }
 
-/// `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch: `[image, output, row, column]`.
+/// Computes `maxpool(relu(batch norm(convolution(input))))` with the statistics of the batch:
+/// `[image, output, row, column]` for an input `[image, input, row, column]`.
 pub fn functional_train(
     input: Tensor<4>,
     parameters: &FunctionalParameters,
@@ -70,11 +72,11 @@ pub struct FrozenFunctionals {
     tensors: FrozenFunctionalTensors<Dispatch>,
     first: FunctionalParameters,
     padding: usize,
-    packed: Packed<functional::FrozenFunctional>,
+    packed: PackedOnce<functional::FrozenFunctional>,
 }
 
 impl FrozenFunctionals {
-    /// From at least one module.
+    /// Stacks the blocks of at least one module, with their running statistics.
     pub fn new(modules: &[(FunctionalParameters, RunningStatistics)], padding: usize) -> Result<Self> {
         let Some((first, _)) = modules.first() else {
             return Err(
@@ -107,7 +109,7 @@ impl FrozenFunctionals {
             mean: stack::<_, 1, 2>(modules, |(_, statistics)| &statistics.mean).into_dispatch(),
             variance: stack::<_, 1, 2>(modules, |(_, statistics)| &statistics.variance).into_dispatch(),
         };
-        Ok(Self { tensors, first: first.clone(), padding, packed: Packed::default() })
+        Ok(Self { tensors, first: first.clone(), padding, packed: PackedOnce::default() })
     }
 
     /// Outputs of all modules, `[module, image, output, row, column]`.

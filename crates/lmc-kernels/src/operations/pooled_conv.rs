@@ -1,4 +1,4 @@
-//! Convolution, ReLU and 2x2 max-pool, trained.
+//! Convolution, ReLU and 2x2 max-pool, trainable.
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 use super::{Check, Result};
 use crate::extension::{KernelBackend, Kernels};
 
-/// `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are `[output, input, row, column]`.
+/// Computes `maxpool(relu(convolution(input)))`: `[image, output, row, column]`. Weights are
+/// `[output, input, row, column]`.
 pub fn pooled_conv(
     input: Tensor<4>,
     weight: Tensor<4>,

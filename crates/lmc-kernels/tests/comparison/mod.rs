@@ -1,4 +1,4 @@
-//! Random blocks, and how their results on two paths are compared.
+//! Random blocks, and how the results of two implementations are compared.
 //!
 //! The reference is burn's operations with 64-bit floats. Where two pixels of a pool, or a value and zero at a ReLU,
 //! are nearly equal, rounding may decide otherwise and the gradient goes elsewhere: such places get no gradient.
@@ -168,10 +168,10 @@ pub fn nearest_relu(
 }
 
 /// Largest difference relative to the largest value, or to `floor` if that is larger.
-pub fn difference(fast: &[f64], precise: &[f64], floor: f64) -> f64 {
-    assert_eq!(fast.len(), precise.len());
+pub fn difference(fused: &[f64], precise: &[f64], floor: f64) -> f64 {
+    assert_eq!(fused.len(), precise.len());
     let largest = precise.iter().fold(floor, |largest, value| largest.max(value.abs()));
-    fast.iter().zip(precise).fold(0.0_f64, |worst, (a, b)| worst.max((a - b).abs())) / largest
+    fused.iter().zip(precise).fold(0.0_f64, |worst, (a, b)| worst.max((a - b).abs())) / largest
 }
 
 /// The same cases on every machine and in every run.
