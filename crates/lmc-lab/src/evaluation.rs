@@ -89,7 +89,8 @@ impl<'a> StreamEvaluation<'a> {
         let task = &self.stream.tasks[number].name;
         announce(task);
         let counts = self.task(&evaluator, number)?;
-        let mixed = if self.task_agnostic { self.mixed(&evaluator, number + 1, THINNED)? } else { Vec::new() };
+        let mixed =
+            if self.task_agnostic { self.mixed(&evaluator, number + 1, THINNED)? } else { Vec::new() };
         let after = counts.accuracy(mixed.last());
         row.push(after.headline(self.task_agnostic));
         given.push(after.task_given);

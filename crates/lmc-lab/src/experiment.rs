@@ -78,7 +78,8 @@ impl Experiment {
         for change in changes {
             change_by(&mut table, change)?;
         }
-        let written: ExperimentFile = table.try_into().map_err(|error: toml::de::Error| bad(&error.to_string()))?;
+        let written: ExperimentFile =
+            table.try_into().map_err(|error: toml::de::Error| bad(&error.to_string()))?;
         written.resolve().map_err(|error| bad(&error).into())
     }
 

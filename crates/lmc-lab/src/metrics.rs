@@ -74,8 +74,7 @@ impl Metrics {
     /// The metrics of a task-aware method that is derived from this run: trained alike, evaluated with the task given.
     /// It has no module weights, because this run measured them without the task ID.
     pub fn with_task_given(&self, method: &str) -> Self {
-        let given =
-            |accuracy: &Accuracy| Accuracy { task_given: accuracy.task_given, ..Accuracy::default() };
+        let given = |accuracy: &Accuracy| Accuracy { task_given: accuracy.task_given, ..Accuracy::default() };
         let task = |task: &TaskMetrics| TaskMetrics {
             after: given(&task.after),
             end: given(&task.end),

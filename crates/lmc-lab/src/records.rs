@@ -147,7 +147,11 @@ impl RunRecords {
             Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect(),
             Err(cause) => {
                 let why = Error::io("read", folder)(cause).to_string();
-                return self.damaged.push(IncompleteRun { directory: folder.to_owned(), experiment: None, why });
+                return self.damaged.push(IncompleteRun {
+                    directory: folder.to_owned(),
+                    experiment: None,
+                    why,
+                });
             }
         };
         below.sort();

@@ -78,8 +78,7 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     progress.metrics.method.clone_from(&experiment.method);
     progress.metrics.task_agnostic = entry.task_agnostic;
     progress.metrics.substitutions.clone_from(&stream.substitutions);
-    let evaluation =
-        StreamEvaluation::new(stream, &*method, entry.task_agnostic, experiment.seed, device);
+    let evaluation = StreamEvaluation::new(stream, &*method, entry.task_agnostic, experiment.seed, device);
     let mut trackers = Trackers::open(&files, progress.events, &progress.metrics, run.tensorboard)?;
     if trackers.length() == 0 {
         let event = RunEvent::StreamStarted { tasks: stream.tasks.len() };
@@ -114,8 +113,7 @@ fn resumed(files: &RunDirectory, method: &mut dyn Method, images: &str) -> Resul
     if !files.checkpoint.exists() {
         return Ok(Progress::default());
     }
-    let unusable =
-        |error: lmc::Error| damaged(&files.checkpoint, format!("cannot go on from it ({error})"));
+    let unusable = |error: lmc::Error| damaged(&files.checkpoint, format!("cannot go on from it ({error})"));
     let (state, progress) = State::load::<Progress>(&files.checkpoint).map_err(unusable)?;
     method.restore(state).map_err(unusable)?;
     if progress.metrics.images != images {

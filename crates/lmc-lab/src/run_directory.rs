@@ -164,8 +164,8 @@ impl RunDirectory {
     pub fn claim(&self, experiment: &Experiment) -> Result<()> {
         let cure = if self.is_ours() { CURE } else { ELSEWHERE };
         let bad = |problem: &str| Error::bad(&self.config, problem, cure);
-        let text = toml::to_string_pretty(experiment)
-            .map_err(|error| Error::unwritable("config.toml", error))?;
+        let text =
+            toml::to_string_pretty(experiment).map_err(|error| Error::unwritable("config.toml", error))?;
         let text = format!("{FORMAT}\n{text}");
         match fs::read_to_string(&self.config) {
             Ok(before) if before == text => Ok(()),

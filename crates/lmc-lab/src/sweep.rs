@@ -162,7 +162,8 @@ impl Sweep {
             }
             let experiment = Experiment::from_table(table, path, changes)?;
             let stream = Path::new(&experiment.stream).file_stem().ok_or_else(|| {
-                let problem = format!("stream '{}' is not the name of a stream or of a file", experiment.stream);
+                let problem =
+                    format!("stream '{}' is not the name of a stream or of a file", experiment.stream);
                 bad(problem)
             })?;
             let Experiment { method, seed, .. } = &experiment;
@@ -203,11 +204,11 @@ impl Sweep {
             let (config, directory) = (text(&run.directory.config), text(&run.directory.path));
             ["lmc".into(), "run".into(), config, "--out".into(), directory]
         };
-        let entry = |run| {
-            let PlannedRun { name, experiment, .. } = run;
-            ManifestEntry { name, command: command(run), experiment }
-        };
-        let entries: Vec<ManifestEntry<'_>> = self.all.iter().map(entry).collect();
+        let entries: Vec<ManifestEntry<'_>> = self
+            .all
+            .iter()
+            .map(|run| ManifestEntry { name: &run.name, command: command(run), experiment: &run.experiment })
+            .collect();
         let path: PathBuf = out.join("manifest.json");
         let json = serde_json::to_string_pretty(&entries)
             .map_err(|error| error::Error::unwritable("manifest", error))?;

@@ -56,8 +56,9 @@ impl Trackers {
         if matches!(event, RunEvent::Learning(Event::Step { .. })) {
             return Ok(());
         }
-        let unwritable =
-            |error: serde_json::Error| Error::bad(&self.path, error.to_string(), "report this as a bug of lmc");
+        let unwritable = |error: serde_json::Error| {
+            Error::bad(&self.path, error.to_string(), "report this as a bug of lmc")
+        };
         let mut line = serde_json::to_vec(event).map_err(unwritable)?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(Error::io("write", &self.path))?;

@@ -65,8 +65,11 @@ pub fn figure(tasks: &[String], series: &[Series], scale: Scale, about: &str) ->
     for series in series {
         svg += &drawn(series, tasks, scale, &x, &y);
     }
-    let ends: Vec<(usize, f64)> =
-        named.iter().filter_map(|series| series.points.last()).map(|(task, value)| (*task, y(*value))).collect();
+    let ends: Vec<(usize, f64)> = named
+        .iter()
+        .filter_map(|series| series.points.last())
+        .map(|(task, value)| (*task, y(*value)))
+        .collect();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
     for ((series, (task, end)), place) in named.iter().zip(&ends).zip(places(&wanted, TOP, height - BOTTOM)) {
         let (from, to, class) = (x(*task) + 6.0, WIDTH - RIGHT + 4.0, colour(series.colour));

@@ -1,8 +1,8 @@
 //! A document that is written twice, as an HTML page and as Markdown with figures in files.
 
+use super::figure::Figure;
 use super::grid::{Grid, plain};
 use super::page::Page;
-use super::figure::Figure;
 
 /// A block of a document.
 #[derive(Debug)]
@@ -69,10 +69,8 @@ impl Document {
                 Block::Grid(grid) => page.grid(grid),
                 Block::Legend(text) => page.legend(text),
                 Block::Charts(charts) => {
-                    let charts: Vec<(String, Figure)> = charts
-                        .iter()
-                        .map(|(caption, figure, _)| (caption.clone(), figure.clone()))
-                        .collect();
+                    let charts: Vec<(String, Figure)> =
+                        charts.iter().map(|(caption, figure, _)| (caption.clone(), figure.clone())).collect();
                     page.charts(&charts);
                 }
                 Block::Figures(caption, figures, _) => {

@@ -138,10 +138,7 @@ pub fn svg(metrics: &Metrics, theme: Theme) -> String {
 fn header(palette: &Palette, layout: &Layout) -> String {
     let Palette { text, soft, frozen, .. } = palette;
     let square = |x: f64, opacity: f64| {
-        format!(
-            "<path d=\"M{x:.0} 12h11v11h-11z\" fill=\"{}\" opacity=\"{opacity}\"/>",
-            palette.tasks[0]
-        )
+        format!("<path d=\"M{x:.0} 12h11v11h-11z\" fill=\"{}\" opacity=\"{opacity}\"/>", palette.tasks[0])
     };
     let end = layout.width;
     format!(

@@ -4,8 +4,8 @@ use lmc::{Accuracy, Protocol};
 use lmc_streams::Error;
 use serde::Serialize;
 
-use super::run_table::{CellRuns, RunTable};
 use super::protocols::own_head;
+use super::run_table::{CellRuns, RunTable};
 use super::spread::Spread;
 use crate::csv;
 use crate::error::Result;
@@ -43,8 +43,12 @@ pub const METRICS: [Metric; 24] = [
     count("M", "modules at the end", |run| Some(run.metrics.modules())),
     real("A_task_given", "A with the task given", |run| accuracy(run, Protocol::TaskGiven)),
     real("F_task_given", "F with the task given", |run| forgetting(run, Protocol::TaskGiven)),
-    real("A_task_batches", "A in batches of one task, without its ID", |run| accuracy(run, Protocol::TaskBatch)),
-    real("F_task_batches", "F in batches of one task, without its ID", |run| forgetting(run, Protocol::TaskBatch)),
+    real("A_task_batches", "A in batches of one task, without its ID", |run| {
+        accuracy(run, Protocol::TaskBatch)
+    }),
+    real("F_task_batches", "F in batches of one task, without its ID", |run| {
+        forgetting(run, Protocol::TaskBatch)
+    }),
     real("A_mixed", "A in mixed batches of all tasks", |run| accuracy(run, Protocol::Mixed)),
     real("F_mixed", "F in mixed batches of all tasks", |run| forgetting(run, Protocol::Mixed)),
     real("A_single", "A on single images", |run| accuracy(run, Protocol::Single)),
@@ -58,9 +62,11 @@ pub const METRICS: [Metric; 24] = [
     real("last_task", "accuracy of the last task", |run| {
         of_task(run, run.metrics.tasks.last(), |task| task.end)
     }),
-    real("own_head_task_batches", "images classified by the head of their own task, in batches of one task", |run| {
-        percent(own_head(&run.metrics, |task| task.own_head.task_batches))
-    }),
+    real(
+        "own_head_task_batches",
+        "images classified by the head of their own task, in batches of one task",
+        |run| percent(own_head(&run.metrics, |task| task.own_head.task_batches)),
+    ),
     real("own_head_single", "images classified by the head of their own task, single images", |run| {
         percent(own_head(&run.metrics, |task| task.own_head.single))
     }),

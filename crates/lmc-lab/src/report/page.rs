@@ -2,8 +2,8 @@
 
 use super::document::Attachment;
 use super::escape;
-use super::grid::Grid;
 use super::figure::{self, Figure};
+use super::grid::Grid;
 
 const STYLE: &str = "
 :root { --ink: #1d2430; --soft: #5b6675; --paper: #ffffff; --line: #d8dde4; --faint: #eef1f5; --accent: #0b4f8a;

@@ -17,9 +17,11 @@ const COLUMNS: [Column; 6] = [
     ("mixed", "A in mixed batches of all tasks", |metrics| accuracy(metrics, Protocol::Mixed)),
     ("single", "A on single images", |metrics| accuracy(metrics, Protocol::Single)),
     ("task given", "A with the task ID given", |metrics| accuracy(metrics, Protocol::TaskGiven)),
-    ("own head", "share of images that their own task's head classified, in batches of one task", |metrics| {
-        own_head(metrics, |task| task.own_head.task_batches)
-    }),
+    (
+        "own head",
+        "share of images that their own task's head classified, in batches of one task",
+        |metrics| own_head(metrics, |task| task.own_head.task_batches),
+    ),
     ("own head, single", "the same for single images", |metrics| {
         own_head(metrics, |task| task.own_head.single)
     }),

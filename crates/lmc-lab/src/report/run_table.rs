@@ -76,7 +76,9 @@ impl<'a> RunTable<'a> {
                 differing(experiments.iter().copied().filter(|experiment| experiment.method == method))?;
             let mut found: BTreeMap<Vec<String>, MethodRow<'a>> = BTreeMap::new();
             let mut cell = |experiment: &Experiment, put: &mut dyn FnMut(&mut CellRuns<'a>)| -> Result<()> {
-                let Some(at) = names.iter().position(|name| *name == experiment.stream) else { return Ok(()) };
+                let Some(at) = names.iter().position(|name| *name == experiment.stream) else {
+                    return Ok(());
+                };
                 let values = deviations(experiment, &keys)?;
                 let row = found.entry(order(&values)).or_insert_with(|| MethodRow {
                     method: method.to_owned(),

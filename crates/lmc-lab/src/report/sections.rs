@@ -50,7 +50,9 @@ pub(super) fn table1(records: &RunRecords, all: &RunTable<'_>, table: &Table1) -
     let is_derived =
         |entry: &&MethodEntry| records.derived.iter().any(|run| run.experiment.method == entry.name);
     for entry in methods.iter().filter(is_derived) {
-        let Some(other) = methods.iter().find(|other| Some(other.name) == entry.derived_from) else { continue };
+        let Some(other) = methods.iter().find(|other| Some(other.name) == entry.derived_from) else {
+            continue;
+        };
         blocks.push(Block::Paragraph(format!(
             "{0} trains as {1} does. Where it has no run of its own, its numbers are derived from {1}'s runs, evaluated with \
              the task given.",
@@ -120,7 +122,8 @@ pub(super) fn over_time(all: &RunTable<'_>) -> Vec<Block> {
     // LMC has the first colours.
     let mut coloured: Vec<&MethodRow<'_>> = all.rows.iter().collect();
     coloured.sort_by_key(|row| !row.method.starts_with("lmc"));
-    let place = |row: &MethodRow<'_>| coloured.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(0);
+    let place =
+        |row: &MethodRow<'_>| coloured.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(0);
     let curves = |cells: &[(&MethodRow<'_>, &CellRuns<'_>)],
                   after: &dyn Fn(&Metrics, usize) -> Option<f64>|
      -> Vec<Series> {
@@ -148,7 +151,8 @@ pub(super) fn over_time(all: &RunTable<'_>) -> Vec<Block> {
             modules.push((titled(stream, "modules"), figure, format!("modules-{}", stream.file_name())));
         }
     }
-    let about = "Mean accuracy over the tasks learned so far, mean over seeds. Point at a dot for its number.";
+    let about =
+        "Mean accuracy over the tasks learned so far, mean over seeds. Point at a dot for its number.";
     let mut blocks = vec![section("Accuracy over time", about), Block::Charts(accuracy)];
     if !modules.is_empty() {
         blocks.push(section("Modules over time", "Number of modules of methods that grow, mean over seeds."));
@@ -210,8 +214,7 @@ pub(super) fn module_usage(all: &RunTable<'_>) -> Vec<Block> {
 fn usage_figures(metrics: &Metrics) -> Vec<(String, Figure)> {
     let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
     let weighted = metrics.tasks.iter().filter(|task| !task.weights.is_empty());
-    let figure =
-        |task: &TaskMetrics| (task.task.clone(), usage::figure(&task.task, &task.weights, height));
+    let figure = |task: &TaskMetrics| (task.task.clone(), usage::figure(&task.task, &task.weights, height));
     if height == 0 { Vec::new() } else { weighted.map(figure).collect() }
 }
 

@@ -154,8 +154,7 @@ mod tests {
         let short = with_epochs(record("finetune", "s_minus", 2, [0.5, 0.5]), 9).experiment;
         let keys = differing([&usual, &short].into_iter()).unwrap();
         assert_eq!(keys, ["learner.training.epochs"]);
-        let labels =
-            [&usual, &short].map(|experiment| label(&keys, &deviations(experiment, &keys).unwrap()));
+        let labels = [&usual, &short].map(|experiment| label(&keys, &deviations(experiment, &keys).unwrap()));
         assert_eq!(labels, ["", "epochs=9"]);
         assert!(differing([&usual, &usual].into_iter()).unwrap().is_empty());
         assert_eq!([&usual, &short].map(|experiment| unlike_preset(experiment).unwrap()), ["", "epochs=9"]);

@@ -110,7 +110,7 @@ impl Table1 {
             "M_difference",
         ];
         let rows: Vec<Vec<String>> = self
-            .lines
+            .rows
             .iter()
             .map(|entry| {
                 let texts = [&entry.stream, &entry.method, &entry.title, &entry.settings];

@@ -216,11 +216,8 @@ mod tests {
             ..RunRecords::default()
         };
         let all = RunTable::new(&records).unwrap();
-        let found: Vec<f64> = Transfer::new(&all)
-            .rows
-            .iter()
-            .map(|entry| entry.transfer.ours.unwrap().mean.round())
-            .collect();
+        let found: Vec<f64> =
+            Transfer::new(&all).rows.iter().map(|entry| entry.transfer.ours.unwrap().mean.round()).collect();
         // Finetune of 100 and of 9 epochs, then the experts themselves.
         assert_eq!(found, [10.0, 20.0, 0.0, 0.0]);
     }
