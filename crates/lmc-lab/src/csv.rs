@@ -1,6 +1,6 @@
-//! Comma-separated values, for whoever computes on.
+//! Comma-separated values, for spreadsheets and scripts.
 
-/// A file with a line of titles. Fields with commas, quotes or line ends are quoted.
+/// Writes a file with a line of titles. Fields with commas, quotes or line ends are quoted.
 pub fn csv(titles: &[&str], rows: &[Vec<String>]) -> String {
     let field = |text: &str| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -11,7 +11,7 @@ pub fn csv(titles: &[&str], rows: &[Vec<String>]) -> String {
     rows.iter().fold(titles, |file, row| file + &line(row.iter().map(|text| field(text)).collect()))
 }
 
-/// A number with four decimals; empty if there is none.
+/// Writes a number with four decimals, and nothing for `None`.
 pub fn number(number: Option<f64>) -> String {
     number.map(|number| format!("{number:.4}")).unwrap_or_default()
 }

@@ -1,48 +1,50 @@
-//! An experiment: a TOML file that says what is learned by which method.
+//! An experiment: a TOML file that names a stream, a method and its settings.
 
 use std::fs;
 use std::path::Path;
 
-use lmc::network::NetworkConfig;
-use lmc::{Result, presets};
+use lmc::{NetworkConfig, Preset};
 use lmc_methods::registry::overlay;
 use lmc_streams::{Error, StreamRequest, Variant};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::error::{self, Result};
+use crate::spelling::first_spelling;
+
 const CURE: &str = "correct the experiment";
-/// How a change is written.
-const HOW: &str = "write it as learner.epochs=10";
+/// Advice on how a change on the command line is written.
+const CHANGE_CURE: &str = "write it as learner.epochs=10";
 
 /// An experiment with everything resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// A stream of the paper, or the path of a stream file.
+    /// Name of a stream of the paper, or path of a stream file.
     pub stream: String,
-    /// Its variant: auto, full, mini, generated, generated-mini.
+    /// Variant of the stream: auto, full, mini, generated or generated-mini.
     pub variant: String,
-    /// Seed of the stream's draws; by default the paper's own stream.
+    /// Seed that the stream's images are drawn with; by default the paper's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_seed: Option<u64>,
-    /// The method, by its name in [`lmc_methods::registry`].
+    /// Name of the method in [`lmc_methods::registry`].
     pub method: String,
-    /// The preset that `learner` started from.
+    /// Name of the preset whose settings `learner` changes.
     pub preset: String,
     /// Root seed of the method.
     pub seed: u64,
-    /// Epochs between states on disk.
+    /// Epochs between checkpoints.
     pub checkpoint_epochs: usize,
     /// Sizes of the network.
     pub network: NetworkConfig,
-    /// The method's hyperparameters; which there are depends on the method.
+    /// Hyperparameters of the method; each method has its own keys.
     pub learner: Table,
 }
 
-/// An experiment as it is written: all but the stream may be left out.
+/// An experiment as a user writes it: all but the stream may be left out.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ExperimentFile {
     stream: String,
     #[serde(default)]
     variant: Option<String>,
@@ -63,24 +65,25 @@ struct Written {
 }
 
 impl Experiment {
-    /// Reads a file; `changes` are `a.b=c`, as on the command line.
+    /// Reads a file; `changes` are `key.key=value`, as on the command line.
     pub fn read(path: &Path, changes: &[String]) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let bad = |error: toml::de::Error| Error::bad(path, one_line(&error.to_string()), CURE);
         Self::from_table(toml::from_str(&text).map_err(bad)?, path, changes)
     }
 
-    /// An experiment that stands in the file `path`.
+    /// Resolves the content of the file `path`.
     pub fn from_table(mut table: Table, path: &Path, changes: &[String]) -> Result<Self> {
         let bad = |problem: &str| Error::bad(path, one_line(problem), CURE);
         for change in changes {
             change_by(&mut table, change)?;
         }
-        let written: Written = table.try_into().map_err(|error: toml::de::Error| bad(&error.to_string()))?;
+        let written: ExperimentFile =
+            table.try_into().map_err(|error: toml::de::Error| bad(&error.to_string()))?;
         written.resolve().map_err(|error| bad(&error).into())
     }
 
-    /// What the catalogue is asked for.
+    /// The request for the experiment's stream, to a catalogue.
     pub fn request(&self) -> Result<StreamRequest> {
         let variant: Variant = self.variant.parse().map_err(|_| {
             let known = Variant::ALL.map(|variant| variant.to_string());
@@ -94,24 +97,52 @@ impl Experiment {
         Ok(StreamRequest { seed: self.stream_seed, variant, ..StreamRequest::named(&self.stream) })
     }
 
-    /// A short name for the configuration: equal ones have equal names.
-    pub fn hash(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        blake3::hash(text.as_bytes()).to_hex()[..10].to_owned()
+    /// A short name for the configuration, the first ten hexadecimal digits of a hash: equal configurations have equal
+    /// names, in all versions.
+    pub fn hash(&self) -> Result<String> {
+        Ok(blake3::hash(self.identity()?.as_bytes()).to_hex()[..10].to_owned())
+    }
+
+    /// The configuration as JSON in the spelling of the first version, to compare and to hash.
+    pub(crate) fn identity(&self) -> Result<String> {
+        let learner = first_spelling(self.learner.clone());
+        serde_json::to_string(&Self { learner, ..self.clone() })
+            .map_err(|error| error::Error::unwritable("experiment", error))
+    }
+
+    /// Name of the preset for a stream: the stream's own if it is one of the paper's, else `own`.
+    pub(crate) fn preset_for(stream: &str) -> &str {
+        if stream.parse::<Preset>().is_ok() { stream } else { "own" }
+    }
+
+    /// Settings of a method: those of a preset, with changes.
+    pub(crate) fn learner_for(
+        method: &str,
+        preset: &str,
+        changes: Table,
+    ) -> std::result::Result<Table, String> {
+        let entry = lmc_methods::find(method).map_err(|error| error.to_string())?;
+        let has_budget = changes.contains_key(BUDGET);
+        let mut learner = entry.resolve(preset, changes.clone())?;
+        if !has_budget && learner.contains_key(BUDGET) {
+            let mut fixed = changes;
+            fixed.insert(BUDGET.into(), "fixed".into());
+            learner = entry.resolve(preset, fixed)?;
+        }
+        Ok(learner)
     }
 }
 
-impl Written {
+/// Key of LMC's epoch budget. Experiments give every task as many epochs as `epochs` says, whatever the preset, unless
+/// they set the budget: methods that are compared must see the images equally often.
+const BUDGET: &str = "budget";
+
+impl ExperimentFile {
     fn resolve(self) -> std::result::Result<Experiment, String> {
-        let preset_name = match self.preset {
-            Some(name) => name,
-            None if presets::PRESETS.iter().any(|(name, _)| *name == self.stream) => self.stream.clone(),
-            None => "own".to_owned(),
-        };
-        presets::preset(&preset_name).map_err(|error| error.to_string())?;
+        let preset = self.preset.unwrap_or_else(|| Experiment::preset_for(&self.stream).to_owned());
+        preset.parse::<Preset>().map_err(|error| error.to_string())?;
         let method = self.method.unwrap_or_else(|| "lmc_a".into());
-        let entry = lmc_methods::find(&method).map_err(|error| error.to_string())?;
-        let learner = entry.resolve(&preset_name, self.learner)?;
+        let learner = Experiment::learner_for(&method, &preset, self.learner)?;
         let network: NetworkConfig = merged(&NetworkConfig::default(), self.network, "network")?;
         network.check().map_err(|error| error.to_string())?;
         Ok(Experiment {
@@ -119,7 +150,7 @@ impl Written {
             variant: self.variant.unwrap_or_else(|| "auto".into()),
             stream_seed: self.stream_seed,
             method,
-            preset: preset_name,
+            preset,
             seed: self.seed.unwrap_or(180),
             checkpoint_epochs: match self.checkpoint_epochs {
                 Some(0) => return Err("checkpoint_epochs: it is 0; use 1 or more".into()),
@@ -131,7 +162,7 @@ impl Written {
     }
 }
 
-/// `base` with the values of `changes` instead of its own.
+/// Overlays the values of `changes` on those of `base`; `name` is the table's in the file.
 fn merged<T>(base: &T, changes: Table, name: &str) -> std::result::Result<T, String>
 where
     T: Serialize + for<'de> Deserialize<'de>,
@@ -141,11 +172,11 @@ where
     table.try_into().map_err(|error: toml::de::Error| format!("[{name}]: {}", one_line(&error.to_string())))
 }
 
-/// Applies `a.b=c`.
+/// Applies a change `key.key=value`.
 fn change_by(table: &mut Table, change: &str) -> Result<()> {
-    let fail = |problem: &str| Error::setting(format!("--set {change}"), problem, HOW);
+    let fail = |problem: &str| Error::setting(format!("--set {change}"), problem, CHANGE_CURE);
     let (path, value) = change.split_once('=').ok_or_else(|| fail("there is no '='"))?;
-    // What is not a number, a boolean or a list is a text.
+    // A value that is not a number, a boolean or a list is a text.
     let value = match toml::from_str::<Table>(&format!("value = {value}")) {
         Ok(parsed) if parsed.len() > 1 => return Err(fail("there is more than one line").into()),
         Ok(mut parsed) => parsed.remove("value").ok_or_else(|| fail("there is no value"))?,
@@ -154,9 +185,9 @@ fn change_by(table: &mut Table, change: &str) -> Result<()> {
     set(table, path, value)
 }
 
-/// Puts a value at `a.b`.
+/// Sets the value of a dotted key.
 pub fn set(table: &mut Table, path: &str, value: Value) -> Result<()> {
-    let fail = |problem: &str| Error::setting(path, problem, HOW);
+    let fail = |problem: &str| Error::setting(path, problem, CHANGE_CURE);
     let mut keys: Vec<&str> = path.split('.').collect();
     let last = keys.pop().filter(|key| !key.is_empty()).ok_or_else(|| fail("there is no key"))?;
     let mut below = table;
@@ -168,7 +199,7 @@ pub fn set(table: &mut Table, path: &str, value: Value) -> Result<()> {
     Ok(())
 }
 
-/// A text without line ends.
+/// Joins the lines of a text.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

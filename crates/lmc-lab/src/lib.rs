@@ -1,29 +1,34 @@
-//! Experiments: a configuration becomes a run directory.
+//! Experiments: a configuration becomes a run directory, and run directories become a report.
 //!
-//! 1. [`Experiment`] is a TOML file: a stream, a method, a preset, a seed, and what is to differ from the preset.
-//! 2. [`run()`] learns the stream task by task and tests after each. The state is on disk after every epoch: a run that
-//!    was killed goes on where it was and ends with the same bits.
-//! 3. [`sweep`] is a grid of experiments, and [`pool`] runs them, each in a process of its own.
-//! 4. [`Metrics`] are what came out: accuracy matrix, A, F, M, T, and which heads answered.
-//! 5. [`Records`] are run directories read back, and [`report`] is the page made of them, beside the [`paper`]'s numbers.
+//! 1. [`Experiment`] is a TOML file: a stream, a method, a preset, a seed, and settings that differ from the preset.
+//! 2. [`run()`] learns the stream task by task and evaluates the method after each. Its state is on disk after every
+//!    epoch: a run that was killed resumes from there and ends with the same bits.
+//! 3. [`sweep`] is a grid of experiments, and [`worker_pool`] runs them, each in a process of its own.
+//! 4. [`Metrics`] are the results of a run: accuracy matrix, accuracy A, forgetting F, modules M.
+//! 5. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
 
 mod cost;
 mod csv;
+mod error;
+mod evaluation;
+mod events;
 mod experiment;
 mod metrics;
 pub mod paper;
-pub mod pool;
+mod records;
 pub mod report;
 mod run;
 pub mod run_directory;
-mod run_record;
+mod spelling;
 pub mod sweep;
 mod tensorboard;
-mod testing;
 mod trackers;
+pub mod worker_pool;
 
 pub use cost::Cost;
+pub use error::{Error, Result};
+pub use events::{Notice, RunEvent};
 pub use experiment::Experiment;
-pub use metrics::{Metrics, TaskMetrics, Ways};
-pub use run::{Notice, Run, run};
-pub use run_record::{Incomplete, Record, Records};
+pub use metrics::{Metrics, OwnHead, Summary, TaskMetrics};
+pub use records::{IncompleteRun, RunRecord, RunRecords};
+pub use run::{Run, run};

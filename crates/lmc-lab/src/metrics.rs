@@ -1,99 +1,80 @@
-//! What came out of a run (specification §4).
+//! The metrics of a run: accuracy A, forgetting F, modules M, and the accuracy matrix they come from (specification §4).
 
-use lmc::Learned;
+use lmc::{Accuracy, Protocol, TaskReport};
 use serde::{Deserialize, Serialize};
 
-/// Accuracy of one test set, by how it was asked, in shares of 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ways {
-    /// In batches of one task, whose ID is given: LMC(¬A).
-    pub task_given: f64,
-    /// In batches of one task, without its ID: LMC(A) as its authors test it. `None` here and below for methods that
-    /// need the ID.
-    pub task_batches: Option<f64>,
-    /// In batches of images of all tasks, at most 2000 of each.
-    pub mixed: Option<f64>,
-    /// Image by image, at most 2000 of a task.
-    pub single: Option<f64>,
-}
-
-impl Ways {
-    /// The way in which the paper tests a method: without the task's ID if it can.
-    pub fn headline(&self, agnostic: bool) -> f64 {
-        if agnostic { self.task_batches.unwrap_or(self.task_given) } else { self.task_given }
-    }
-}
-
-/// What became of one task.
+/// The metrics of one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskMetrics {
-    /// Its name.
+    /// Name of the task.
     pub task: String,
-    /// How it was learned.
-    pub learned: Learned,
-    /// Accuracy right after it was learned. Mixed with the tasks before it.
-    pub after: Ways,
+    /// How the training of the task went, and the modules per layer before and after it.
+    #[serde(rename = "learned", alias = "report")]
+    pub report: TaskReport,
+    /// Accuracy right after the task was learned; mixed with the tasks before it.
+    pub after: Accuracy,
     /// Accuracy at the end of the stream.
-    pub end: Ways,
-    /// Share of test batches and of single images that its own head answered, at the end.
+    pub end: Accuracy,
+    /// How often the outputs of the task itself classified its test images, at the end of the stream.
     pub own_head: OwnHead,
-    /// Mean weight of each module at the end, `[layer][module]`, in batches of the task.
+    /// Mean weight of each module at the end of the stream, `[layer][module]`, in test batches of the task.
     pub weights: Vec<Vec<f64>>,
 }
 
-/// How often a task's own head answered.
+/// Share of a task's test images that the task's own outputs classified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OwnHead {
-    /// In batches of one task.
+    /// Under [`Protocol::TaskBatch`].
     pub task_batches: f64,
-    /// Image by image.
+    /// Under [`Protocol::Single`].
     pub single: f64,
 }
 
-/// What came out of a run. Runs of earlier versions lack some of it.
+/// The metrics of a run. Runs of earlier versions lack the fields that have a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Task by task.
+    /// Metrics of each task, in the order of the stream.
     pub tasks: Vec<TaskMetrics>,
-    /// The method's name.
+    /// Name of the method.
     #[serde(default)]
     pub method: String,
-    /// Whether it was asked without the task.
-    #[serde(default)]
-    pub agnostic: bool,
-    /// All parameters at the end.
+    /// Whether the method is task-agnostic: evaluated without the task ID.
+    #[serde(default, rename = "agnostic", alias = "task_agnostic")]
+    pub task_agnostic: bool,
+    /// Number of parameters at the end of the stream, of trunk and heads.
     #[serde(default)]
     pub parameters: usize,
-    /// Multiply-adds for one answer at the end.
+    /// Multiply-adds of one prediction at the end of the stream.
     #[serde(default)]
     pub multiply_adds: u64,
-    /// Accuracy of each task after each, `[after][task]`, in batches of one task, without its ID if the method is
-    /// agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere.
+    /// Accuracy of each task after each task, `[after][task]`, in test batches of one task, without the task ID if the
+    /// method is task-agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere.
     pub matrix: Vec<Vec<f64>>,
-    /// The same with the ID.
+    /// The same matrix with the task ID given.
     pub matrix_given: Vec<Vec<f64>>,
-    /// What stands in for what.
+    /// Sentences that say which data stands in for data that is missing.
     pub substitutions: Vec<String>,
-    /// [`lmc_streams::Stream::fingerprint`] of what was learned; empty for runs of earlier versions.
+    /// [`lmc_streams::Stream::fingerprint`] of the images that were learned; empty for runs of earlier versions.
     #[serde(default)]
     pub images: String,
 }
 
-/// A number for each way of asking.
+/// Accuracy and forgetting over a stream, under one protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// A: mean accuracy at the end.
+    /// A: mean accuracy at the end of the stream.
     pub accuracy: f64,
     /// F: mean of accuracy at the end less accuracy right after, over all T tasks as in table 1; below 0 is forgetting.
     pub forgetting: f64,
-    /// The same over T - 1 tasks, as in the paper's formula.
+    /// The same sum over T - 1 tasks, as in the paper's formula.
     pub forgetting_paper: f64,
 }
 
 impl Metrics {
-    /// What a method that learns the same and is told the task would have. Which modules it uses then was not asked.
-    pub fn told(&self, method: &str) -> Self {
-        let given = |ways: &Ways| Ways { task_given: ways.task_given, ..Ways::default() };
+    /// The metrics of a task-aware method that is derived from this run: trained alike, evaluated with the task given.
+    /// It has no module weights, because this run measured them without the task ID.
+    pub fn with_task_given(&self, method: &str) -> Self {
+        let given = |accuracy: &Accuracy| Accuracy { task_given: accuracy.task_given, ..Accuracy::default() };
         let task = |task: &TaskMetrics| TaskMetrics {
             after: given(&task.after),
             end: given(&task.end),
@@ -104,33 +85,35 @@ impl Metrics {
         Self {
             tasks: self.tasks.iter().map(task).collect(),
             method: method.to_owned(),
-            agnostic: false,
+            task_agnostic: false,
             matrix: self.matrix_given.clone(),
             ..self.clone()
         }
     }
 
-    /// A and F in the way in which the paper tests the method.
+    /// A and F under the protocol with which the paper tests the method.
     pub fn headline(&self) -> Summary {
-        self.mean(|ways| ways.headline(self.agnostic))
+        self.mean(|accuracy| accuracy.headline(self.task_agnostic))
     }
 
-    /// A and F for a way of asking; `None` if the method cannot be asked so.
-    pub fn summary(&self, way: impl Fn(&Ways) -> Option<f64>) -> Option<Summary> {
-        let asked = self.tasks.iter().all(|task| way(&task.end).is_some() && way(&task.after).is_some());
-        asked.then(|| self.mean(|ways| way(ways).unwrap_or(0.0)))
+    /// A and F under a protocol; `None` if some task was not evaluated under it.
+    pub fn summary(&self, protocol: Protocol) -> Option<Summary> {
+        let measured =
+            |task: &TaskMetrics| task.end.of(protocol).is_some() && task.after.of(protocol).is_some();
+        let all = self.tasks.iter().all(measured);
+        all.then(|| self.mean(|accuracy| accuracy.of(protocol).unwrap_or(0.0)))
     }
 
-    fn mean(&self, way: impl Fn(&Ways) -> f64) -> Summary {
+    fn mean(&self, share: impl Fn(&Accuracy) -> f64) -> Summary {
         let count = self.tasks.len().max(1) as f64;
-        let accuracy = self.tasks.iter().map(|task| way(&task.end)).sum::<f64>() / count;
-        let change: f64 = self.tasks.iter().map(|task| way(&task.end) - way(&task.after)).sum();
+        let accuracy = self.tasks.iter().map(|task| share(&task.end)).sum::<f64>() / count;
+        let change: f64 = self.tasks.iter().map(|task| share(&task.end) - share(&task.after)).sum();
         Summary { accuracy, forgetting: change / count, forgetting_paper: change / (count - 1.0).max(1.0) }
     }
 
-    /// M: trunk modules at the end.
+    /// M: number of modules of all layers at the end of the stream.
     pub fn modules(&self) -> usize {
-        self.tasks.last().map_or(0, |task| task.learned.modules.iter().sum())
+        self.tasks.last().map_or(0, |task| task.report.modules.iter().sum())
     }
 }
 
@@ -142,22 +125,15 @@ mod tests {
     fn forgetting_by_hand() {
         let task = |after: f64, end: f64| TaskMetrics {
             task: "t".into(),
-            learned: Learned {
-                task: "t".into(),
-                best_epoch: 0,
-                epochs: 1,
-                val_accuracy: None,
-                modules_before: vec![1, 1],
-                modules: vec![2, 1],
-            },
-            after: Ways { single: Some(after), ..Ways::default() },
-            end: Ways { single: Some(end), ..Ways::default() },
+            report: TaskReport { modules: vec![2, 1], ..TaskReport::default() },
+            after: Accuracy { single: Some(after), ..Accuracy::default() },
+            end: Accuracy { single: Some(end), ..Accuracy::default() },
             own_head: OwnHead::default(),
             weights: Vec::new(),
         };
         let metrics = Metrics { tasks: vec![task(0.8, 0.5), task(0.6, 0.6)], ..Metrics::default() };
-        let summary = metrics.summary(|ways| ways.single).unwrap();
-        assert_eq!(metrics.summary(|ways| ways.mixed), None);
+        let summary = metrics.summary(Protocol::Single).unwrap();
+        assert_eq!(metrics.summary(Protocol::Mixed), None);
         assert!((summary.accuracy - 0.55).abs() < 1e-12);
         assert!((summary.forgetting + 0.15).abs() < 1e-12);
         assert!((summary.forgetting_paper + 0.3).abs() < 1e-12);

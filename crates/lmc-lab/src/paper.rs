@@ -1,21 +1,21 @@
-//! The paper's own numbers, to stand beside ours: its table 1 and its transfer table, over six runs each.
+//! The numbers that the paper reports: its table 1 and its transfer table, over six runs each.
 
 use crate::report::Spread;
 
-/// `stream,method,metric,mean,std` under our names of streams and methods; per cent, but for M.
+/// The numbers as `stream,method,metric,mean,std`, with the names of our streams and methods; in per cent, except M.
 const NUMBERS: &str = include_str!("../paper.csv");
 
-/// Runs per cell of the paper's tables.
+/// Number of runs behind each number of the paper.
 const RUNS: usize = 6;
 
-/// A number that the paper reports.
+/// A metric that the paper reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    /// A: mean accuracy at the end.
+pub enum PaperMetric {
+    /// A: mean accuracy at the end of the stream.
     Accuracy,
     /// F: mean change of accuracy since each task was learned.
     Forgetting,
-    /// M: modules at the end.
+    /// M: number of modules at the end of the stream.
     Modules,
     /// Accuracy of the first task.
     First,
@@ -25,15 +25,15 @@ pub enum Metric {
     Transfer,
 }
 
-/// What the paper has for a method on a stream; `None` if it has nothing.
-pub fn published(stream: &str, method: &str, metric: Metric) -> Option<Spread> {
+/// The paper's number for a method on a stream; `None` if it reports none.
+pub fn published(stream: &str, method: &str, metric: PaperMetric) -> Option<Spread> {
     let names: &[&str] = match metric {
-        Metric::Accuracy => &["A"],
-        Metric::Forgetting => &["F"],
-        Metric::Modules => &["M", "M_fixed"],
-        Metric::First => &["first"],
-        Metric::Last => &["last"],
-        Metric::Transfer => &["T"],
+        PaperMetric::Accuracy => &["A"],
+        PaperMetric::Forgetting => &["F"],
+        PaperMetric::Modules => &["M", "M_fixed"],
+        PaperMetric::First => &["first"],
+        PaperMetric::Last => &["last"],
+        PaperMetric::Transfer => &["T"],
     };
     NUMBERS.lines().skip(1).find_map(|line| match line.split(',').collect::<Vec<_>>()[..] {
         [of, by, name, mean, deviation] if of == stream && by == method && names.contains(&name) => {
@@ -43,12 +43,12 @@ pub fn published(stream: &str, method: &str, metric: Metric) -> Option<Spread> {
     })
 }
 
-/// Whether the paper marks the modules of a method as fixed in number: they are counted by width, not added.
+/// Whether the paper marks the number of modules of a method as fixed: the width of one network, counted in modules.
 pub fn is_fixed(method: &str) -> bool {
     NUMBERS.lines().any(|line| line.contains(&format!(",{method},M_fixed,")))
 }
 
-/// How the paper writes the names of its streams; others by the last part of their path.
+/// The name of a stream as the paper writes it; for other streams, the last part of the path.
 pub fn stream_title(name: &str) -> String {
     let title = match name {
         "s_minus" => "S⁻",
@@ -72,18 +72,18 @@ mod tests {
 
     #[test]
     fn numbers_of_the_paper() {
-        let spread = published("s_minus", "lmc_a", Metric::Accuracy).unwrap();
+        let spread = published("s_minus", "lmc_a", PaperMetric::Accuracy).unwrap();
         assert_eq!((spread.mean, spread.deviation), (67.2, Some(1.5)));
-        let fixed = published("s_pl", "finetune_l", Metric::Modules).unwrap();
+        let fixed = published("s_pl", "finetune_l", PaperMetric::Modules).unwrap();
         assert_eq!((fixed.mean, fixed.deviation), (20.0, None));
-        assert_eq!(published("s_out", "lmc_a", Metric::Transfer).unwrap().mean, -1.5);
-        assert_eq!(published("s_pl", "lmc_a", Metric::Transfer), None);
-        assert_eq!(published("two.toml", "lmc_a", Metric::Accuracy), None);
+        assert_eq!(published("s_out", "lmc_a", PaperMetric::Transfer).unwrap().mean, -1.5);
+        assert_eq!(published("s_pl", "lmc_a", PaperMetric::Transfer), None);
+        assert_eq!(published("two.toml", "lmc_a", PaperMetric::Accuracy), None);
         assert!(is_fixed("er_a_s") && !is_fixed("lmc_a"));
         assert_eq!(stream_title("streams/two.toml"), "two");
     }
 
-    /// Every number of the two tables is here, under a method of ours.
+    /// Compares every number of the two tables.
     #[test]
     fn as_in_the_file_of_results() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/paper/results.csv");
@@ -105,12 +105,12 @@ mod tests {
             let title = title.replace(';', ",").replace("notA", "¬A");
             let method = lmc_methods::registry::methods().into_iter().find(|entry| entry.title == title);
             let metric = match metric {
-                "A" => Metric::Accuracy,
-                "F" => Metric::Forgetting,
-                "M" | "M_fixed" => Metric::Modules,
-                "acc_first_task" => Metric::First,
-                "acc_last_task" => Metric::Last,
-                _ => Metric::Transfer,
+                "A" => PaperMetric::Accuracy,
+                "F" => PaperMetric::Forgetting,
+                "M" | "M_fixed" => PaperMetric::Modules,
+                "acc_first_task" => PaperMetric::First,
+                "acc_last_task" => PaperMetric::Last,
+                _ => PaperMetric::Transfer,
             };
             let found = published(stream, method.expect(&title).name, metric).expect(&line);
             assert_eq!(

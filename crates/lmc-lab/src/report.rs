@@ -1,39 +1,41 @@
-//! Pictures and pages: what came out of runs, for people who would rather look.
+//! Reports: tables and figures of the metrics of many runs.
 //!
-//! - [`Records`](crate::Records) are sorted by [`arrangement`]: a row per method, a column per stream, a cell with all seeds;
-//! - [`table1`] and [`transfer`] are the paper's tables, [`cost`] and [`asking`] are ours; all are shown by [`grid`];
-//! - [`metric`]: the numbers of a run by name, any of which can be asked for;
-//! - [`curve`]: lines over the stream; [`matrix`]: accuracy of each task after each; [`selection`]: which modules each task
-//!   uses, the paper's figure;
-//! - [`page`]: one self-contained HTML page, light and dark, without scripts and without network;
-//! - [`document`]: the same content as a page and as Markdown; [`whole`]: the content itself.
+//! - [`run_table`] sorts [`RunRecords`](crate::RunRecords): a row for each method, a column for each stream, all seeds in
+//!   a cell;
+//! - [`table1`] and [`transfer`] are the paper's tables; [`protocols`] and [`cost`] are ours; [`grid`] shows them all;
+//! - [`metric`] has the numbers of a run by name, and [`runs`] the file with all of them;
+//! - [`curve`], [`matrix`], [`module_usage`] and [`growth`] are figures;
+//! - [`document`] writes the same content as an HTML [`page`] and as Markdown; [`write()`] writes the whole report.
 
-pub mod arrangement;
-pub mod asking;
 pub mod cost;
 pub mod curve;
 pub mod document;
+mod figure;
 pub mod grid;
+pub mod growth;
 pub mod matrix;
 pub mod metric;
+pub mod module_usage;
 pub mod page;
-mod picture;
+pub mod protocols;
+pub mod run_table;
 pub mod runs;
 #[cfg(test)]
 mod samples;
-pub mod selection;
+mod sections;
 mod settings;
 mod spread;
 pub mod table1;
 pub mod transfer;
-pub mod whole;
+mod writer;
 
-pub use picture::Picture;
+pub use figure::Figure;
 #[cfg(test)]
 pub(crate) use samples::record as sample_run;
 pub use spread::{Compared, Spread, signed};
+pub use writer::{ReportFiles, shell_quoted, write};
 
-/// Text inside HTML or SVG.
+/// Escapes a text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,41 +1,42 @@
-//! A run directory: its files, whose it is, and who is working in it.
+//! A run directory: the files of one run, the experiment that it belongs to, and the lock that keeps others out.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! | --- | --- |
 //! | `config.toml` | the experiment with everything resolved |
-//! | `events.jsonl` | what happened, a line each |
-//! | `metrics.json` | what came out |
+//! | `events.jsonl` | the events of the run, a line of JSON each |
+//! | `metrics.json` | the metrics |
 //! | `cost.json` | seconds, processor seconds and memory |
-//! | `accuracy_matrix.csv` | accuracy of each task after each |
+//! | `accuracy_matrix.csv` | accuracy of each task after each task |
 //! | `module_weights.json` | mean weight of each module, by task and layer |
 //! | `model.safetensors` | the model |
-//! | `checkpoint.safetensors` | where to go on; gone when the run is over |
-//! | `tensorboard/` | the events for TensorBoard, if asked for |
-//! | `log.txt`, `failed.txt` | what a run of a sweep said, and why it failed |
-//! | `.lock` | held by the process that is working on the run |
+//! | `checkpoint.safetensors` | the state that a killed run resumes from; deleted when the run is finished |
+//! | `tensorboard/` | event files for TensorBoard, if asked for |
+//! | `log.txt`, `failed.txt` | the standard error of a run of a sweep, and why it failed |
+//! | `.lock` | locked by the process that works on the run |
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-use lmc::{Error, Result};
+use lmc::Protocol;
 use lmc_streams::{TEMPORARY, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
 use crate::csv::{csv, number};
+use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
 
-/// First line of `config.toml`: what is in the directory is of this form.
+/// First line of `config.toml`, which names the format of the files in the directory.
 const FORMAT: &str = "# run directory of lmc, format 1";
 
-/// How that line begins in all versions.
+/// Beginning of that line in all versions.
 const KIND: &str = "# run directory of lmc";
 
-/// What to do with a directory that no run made.
+/// Advice for a directory that no run made.
 const ELSEWHERE: &str = "choose another run directory";
 
-/// What to do with a directory that cannot be gone on with.
+/// Advice for a run that cannot be resumed.
 const CURE: &str = "choose another run directory, or add --fresh to delete this run and start anew";
 
 /// The files of a run.
@@ -45,34 +46,35 @@ pub struct RunDirectory {
     pub path: PathBuf,
     /// The experiment with everything resolved.
     pub config: PathBuf,
-    /// What happened.
+    /// The events of the run, a line of JSON each.
     pub events: PathBuf,
-    /// What came out.
+    /// The metrics.
     pub metrics: PathBuf,
-    /// Seconds and memory.
+    /// Seconds, processor seconds and memory.
     pub cost: PathBuf,
-    /// Accuracy of each task after each.
+    /// Accuracy of each task after each task.
     pub matrix: PathBuf,
     /// Mean weight of each module.
     pub weights: PathBuf,
     /// The model.
     pub model: PathBuf,
-    /// Where to go on.
+    /// The state that a killed run resumes from.
     pub checkpoint: PathBuf,
     /// Event files for TensorBoard.
     pub tensorboard: PathBuf,
-    /// What a run of a sweep said.
+    /// The standard error of a run of a sweep.
     pub log: PathBuf,
-    /// Why it failed.
+    /// Why a run of a sweep failed.
     pub failed: PathBuf,
 }
 
-/// Nobody else works in the directory until this is dropped, or the process ends in whatever way.
+/// Keeps all other processes out of a run directory until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
+/// Content of `metrics.json`: the metrics, and numbers that follow from them for whoever reads the file.
 #[derive(Serialize, Deserialize)]
 struct MetricsFile {
     summary: serde_json::Value,
@@ -99,7 +101,7 @@ impl RunDirectory {
         }
     }
 
-    /// Makes the directory and keeps all other processes out of it.
+    /// Makes the directory and locks it; [`Error::Locked`] if another process has.
     pub fn lock(&self) -> Result<Lock> {
         fs::create_dir_all(&self.path).map_err(lmc_streams::Error::io("create", &self.path))?;
         let path = self.path.join(".lock");
@@ -113,7 +115,7 @@ impl RunDirectory {
         }
     }
 
-    /// Deletes what an earlier run left here; nothing in a directory that no run made, and nothing else in any.
+    /// Deletes the files of an earlier run, and no others; nothing in a directory that no run made.
     pub fn clear(&self) -> Result<()> {
         if !self.is_ours() {
             return Ok(());
@@ -140,35 +142,41 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Whether a run of whatever version made it, as far as can be seen.
+    /// Whether a run of any version made the directory, as far as can be seen.
     fn is_ours(&self) -> bool {
         let config = fs::read_to_string(&self.config).ok();
         self.events.exists() || config.is_some_and(|text| text.is_empty() || text.starts_with(KIND))
     }
 
-    /// Removes what a killed process was writing. Nobody else may be at work here.
-    pub fn tidy(&self) {
+    /// Removes files that a killed process was writing. The directory must be locked.
+    pub fn remove_temporary_files(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
-                // What cannot be removed does no harm.
+                // A file that cannot be removed does no harm.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// Writes the configuration; a directory belongs to one.
+    /// Writes the configuration, or checks that the directory belongs to the same experiment. The files of earlier
+    /// versions spell some settings differently and lack later ones; they are compared by what they mean.
     pub fn claim(&self, experiment: &Experiment) -> Result<()> {
         let cure = if self.is_ours() { CURE } else { ELSEWHERE };
         let bad = |problem: &str| Error::bad(&self.config, problem, cure);
-        let text = toml::to_string_pretty(experiment).map_err(|error| bad(&error.to_string()))?;
+        let text =
+            toml::to_string_pretty(experiment).map_err(|error| Error::unwritable("config.toml", error))?;
         let text = format!("{FORMAT}\n{text}");
         match fs::read_to_string(&self.config) {
             Ok(before) if before == text => Ok(()),
             Ok(before) if !before.starts_with(FORMAT) => {
                 Err(bad("the run is of another version of lmc, or the file is damaged"))
             }
-            Ok(_) => Err(bad("this run has another configuration, or the file is damaged")),
+            Ok(before) => {
+                let other = || bad("this run has another configuration, or the file is damaged");
+                let before: Experiment = toml::from_str(&before).map_err(|_| other())?;
+                if before.identity()? == experiment.identity()? { Ok(()) } else { Err(other()) }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if let Some(left) = [&self.metrics, &self.checkpoint].into_iter().find(|path| path.exists()) {
                     let problem = "there is no config.toml beside it that says what was run";
@@ -180,12 +188,12 @@ impl RunDirectory {
         }
     }
 
-    /// Whether the run is over.
+    /// Whether the run is finished: it has metrics, and no checkpoint to resume from.
     pub fn is_finished(&self) -> bool {
         self.metrics.exists() && !self.checkpoint.exists()
     }
 
-    /// The metrics of a run that is over.
+    /// The metrics of the run; `None` while it is not finished.
     pub fn finished(&self) -> Result<Option<Metrics>> {
         if !self.is_finished() {
             return Ok(None);
@@ -196,7 +204,7 @@ impl RunDirectory {
         Ok(Some(file.metrics))
     }
 
-    /// What the run cost; runs of old do not say.
+    /// The cost of the run; `None` for runs of versions that did not measure it.
     pub fn cost(&self) -> Result<Option<Cost>> {
         if !self.cost.exists() {
             return Ok(None);
@@ -206,22 +214,20 @@ impl RunDirectory {
         serde_json::from_str(&text).map(Some).map_err(|error| Error::bad(&self.cost, error.to_string(), cure))
     }
 
-    /// Writes what came out; the metrics last, because they say that the run is over.
+    /// Writes metrics and cost; the metrics last, because they mark the run as finished.
     pub fn write_results(&self, metrics: &Metrics, cost: Cost) -> Result<()> {
         let file = MetricsFile {
             summary: serde_json::json!({
                 "headline": metrics.headline(),
-                "task_given": metrics.summary(|ways| Some(ways.task_given)),
-                "task_batches": metrics.summary(|ways| ways.task_batches),
-                "mixed": metrics.summary(|ways| ways.mixed),
-                "single": metrics.summary(|ways| ways.single),
+                "task_given": metrics.summary(Protocol::TaskGiven),
+                "task_batches": metrics.summary(Protocol::TaskBatch),
+                "mixed": metrics.summary(Protocol::Mixed),
+                "single": metrics.summary(Protocol::Single),
                 "modules": metrics.modules(),
             }),
             metrics: metrics.clone(),
         };
-        let bad = |error: serde_json::Error| {
-            Error::bad(&self.metrics, error.to_string(), "report this as a bug of lmc")
-        };
+        let bad = |error: serde_json::Error| Error::unwritable("metrics", error);
         let json = serde_json::to_string_pretty(&file).map_err(bad)?;
         let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
         let after = |(name, row): (&&str, &Vec<f64>)| {
@@ -241,7 +247,7 @@ impl RunDirectory {
     }
 }
 
-/// Complains if a configuration says that its run is of another version.
+/// Complains about a configuration whose first line names another format.
 pub fn check_format(config: &Path, text: &str) -> Result<()> {
     if text.starts_with(KIND) && !text.starts_with(FORMAT) {
         return Err(Error::bad(
@@ -253,7 +259,7 @@ pub fn check_format(config: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A file of a run that is not what was written.
+/// The error for a file of a run that no longer holds what was written.
 pub fn damaged(path: &Path, problem: impl std::fmt::Display) -> Error {
     Error::bad(path, problem.to_string(), CURE)
 }

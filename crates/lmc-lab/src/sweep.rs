@@ -1,7 +1,7 @@
 //! A sweep: a grid of experiments in one TOML file.
 //!
 //! ```toml
-//! [base]                 # what all runs share, as in an experiment
+//! [base]                 # settings of all runs, as in an experiment
 //! variant = "generated"
 //!
 //! [grid]                 # every combination is a run
@@ -10,51 +10,51 @@
 //! seed = [180, 181]
 //! learner.optimiser.learning_rate = [0.001, 0.01]
 //!
-//! [[rule]]               # what a part of the runs has besides; later rules win, and the grid wins over all
+//! [[rule]]               # settings of a part of the runs; later rules win, and the grid wins over all
 //! when.method = "lmc_*"
 //! set.learner.epochs = 20
 //! ```
 //!
-//! It becomes a list of runs ([`Planned`]), each a directory of its own with its resolved configuration. A run is a pure
-//! function of that configuration: [`crate::pool`] drives the list on this machine, and anything else may.
+//! It becomes a list of runs ([`PlannedRun`]), each in a directory of its own with its resolved configuration. A run is a
+//! pure function of that configuration: [`crate::worker_pool`] works off the list on this machine, and any scheduler may.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lmc::Result;
 use lmc_methods::registry::overlay;
 use lmc_streams::{Error, replace_file};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::error::{self, Result};
 use crate::experiment::{Experiment, one_line, set};
 use crate::run_directory::RunDirectory;
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedRun {
     /// Method, stream, seed and hash of the configuration.
     pub name: String,
     /// The experiment.
     pub experiment: Experiment,
-    /// Where it goes.
+    /// The run directory.
     pub directory: RunDirectory,
 }
 
 /// A sweep, expanded.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The runs that were asked for, in the order in which they are best done: a seed wholly before the next, a stream
+    /// The runs that were asked for, in the order in which they are best done: all of a seed before the next, of a stream
     /// before the next.
-    pub runs: Vec<Planned>,
-    /// All of it, for the manifest.
-    all: Vec<Planned>,
+    pub runs: Vec<PlannedRun>,
+    /// All runs of the file, for the manifest.
+    all: Vec<PlannedRun>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SweepFile {
     #[serde(default)]
     base: Table,
     grid: Table,
@@ -62,7 +62,7 @@ struct Written {
     rule: Vec<Rule>,
 }
 
-/// What a part of the runs has besides.
+/// Settings of a part of the runs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -81,7 +81,7 @@ enum OneOrMany {
 }
 
 impl OneOrMany {
-    /// Whether a value is one of these; a `*` at the end stands for anything.
+    /// Whether a value matches one of the patterns; a `*` at the end stands for anything.
     fn has(&self, value: &str) -> bool {
         let like = |pattern: &Value| {
             let pattern = plain(pattern);
@@ -110,12 +110,12 @@ impl Rule {
 }
 
 impl Sweep {
-    /// Reads a file and plans its runs into `out`. `changes` are `a.b=c` for all runs; `only` are `key=value,value`: runs
-    /// with another value are left out.
+    /// Reads a file and plans its runs into `out`. `changes` are `key.key=value`, for all runs; `only` are
+    /// `key=value,value`: runs with another value are left out.
     pub fn read(path: &Path, out: &Path, changes: &[String], only: &[String]) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let bad = |problem: String| Error::bad(path, problem, "correct the sweep");
-        let written: Written =
+        let written: SweepFile =
             toml::from_str(&text).map_err(|error: toml::de::Error| bad(one_line(&error.to_string())))?;
         let choices = written.choices().map_err(bad)?;
         for rule in &written.rule {
@@ -161,11 +161,16 @@ impl Sweep {
                 set(&mut table, key, value.clone())?;
             }
             let experiment = Experiment::from_table(table, path, changes)?;
-            let stream = Path::new(&experiment.stream).file_stem().unwrap_or_default().to_string_lossy();
-            let name = format!("{}-{stream}-{}-{}", experiment.method, experiment.seed, experiment.hash());
+            let stream = Path::new(&experiment.stream).file_stem().ok_or_else(|| {
+                let problem =
+                    format!("stream '{}' is not the name of a stream or of a file", experiment.stream);
+                bad(problem)
+            })?;
+            let Experiment { method, seed, .. } = &experiment;
+            let name = format!("{method}-{}-{seed}-{}", stream.to_string_lossy(), experiment.hash()?);
             let directory = RunDirectory::new(&out.join(&name));
-            let planned = Planned { name, experiment, directory };
-            let missing = |list: &[Planned]| !list.iter().any(|run| run.name == planned.name);
+            let planned = PlannedRun { name, experiment, directory };
+            let missing = |list: &[PlannedRun]| !list.iter().any(|run| run.name == planned.name);
             if wanted && missing(&runs) {
                 runs.push(planned.clone());
             }
@@ -177,10 +182,10 @@ impl Sweep {
     }
 
     /// Writes `manifest.json` of the whole sweep and the configuration of every run that was asked for, so that any
-    /// scheduler can run them. A directory that belongs to something else is for its run to complain about.
+    /// scheduler can run them. A directory that belongs to another experiment is reported by the run itself.
     pub fn write(&self, out: &Path) -> Result<()> {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct ManifestEntry<'a> {
             name: &'a str,
             command: [String; 5],
             experiment: &'a Experiment,
@@ -188,29 +193,31 @@ impl Sweep {
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
         for run in &self.runs {
             fs::create_dir_all(&run.directory.path).map_err(Error::io("create", &run.directory.path))?;
-            if let Err(lmc::Error::Input(error @ Error::Io { .. })) = run.directory.claim(&run.experiment) {
+            if let Err(error::Error::Lmc(error @ lmc::Error::Input(Error::Io { .. }))) =
+                run.directory.claim(&run.experiment)
+            {
                 return Err(error.into());
             }
         }
         let text = |path: &Path| path.display().to_string();
-        let line = |run: &'_ Planned| -> [String; 5] {
+        let command = |run: &'_ PlannedRun| -> [String; 5] {
             let (config, directory) = (text(&run.directory.config), text(&run.directory.path));
             ["lmc".into(), "run".into(), config, "--out".into(), directory]
         };
-        let lines: Vec<Line<'_>> = self
+        let entries: Vec<ManifestEntry<'_>> = self
             .all
             .iter()
-            .map(|run| Line { name: &run.name, command: line(run), experiment: &run.experiment })
+            .map(|run| ManifestEntry { name: &run.name, command: command(run), experiment: &run.experiment })
             .collect();
         let path: PathBuf = out.join("manifest.json");
-        let json = serde_json::to_string_pretty(&lines)
-            .map_err(|error| Error::bad(&path, error.to_string(), "report this as a bug of lmc"))?;
+        let json = serde_json::to_string_pretty(&entries)
+            .map_err(|error| error::Error::unwritable("manifest", error))?;
         Ok(replace_file(&path, json.as_bytes())?)
     }
 }
 
-impl Written {
-    /// All combinations. Seeds vary slowest, then streams, then methods, then the rest.
+impl SweepFile {
+    /// All combinations of the grid. Seeds vary slowest, then streams, then methods, then the rest.
     fn choices(&self) -> std::result::Result<Vec<Choice>, String> {
         let mut axes: Vec<(String, Vec<Value>)> = Vec::new();
         flatten("", &self.grid, &mut axes);
@@ -237,7 +244,7 @@ impl Written {
     }
 }
 
-/// Dotted keys and their values; one value is a list of one.
+/// Collects dotted keys and their values; a single value is a list of one.
 fn flatten(prefix: &str, table: &Table, axes: &mut Vec<(String, Vec<Value>)>) {
     for (key, value) in table {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
@@ -249,7 +256,7 @@ fn flatten(prefix: &str, table: &Table, axes: &mut Vec<(String, Vec<Value>)>) {
     }
 }
 
-/// A value as a user writes it.
+/// A value as a user writes it, without quotes.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -335,7 +342,7 @@ mod tests {
         assert_eq!((sweep.runs.len(), lines.len(), folders.count()), (4, 8, 4));
     }
 
-    /// A setting each of one table, by two rules: both hold.
+    /// Two rules that each set a key of one table both hold.
     #[test]
     fn rules_add_up() {
         let more = "[[rule]]\nset.learner = { projection.epochs_after = 3 }\n[[rule]]\nset.learner.projection.epochs = 4";

@@ -1,12 +1,11 @@
-//! Event files as TensorBoard reads them: records with checksums, each a protocol buffer with scalars.
+//! Event files for TensorBoard: records with checksums, each of which is a protocol buffer with scalars.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lmc::Result;
-use lmc_streams::Error;
+use lmc_streams::{Error, Result};
 
 /// An event file that is being written.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Starts the one event file of a folder, in place of what it held.
+    /// Deletes a folder and starts its one event file.
     pub fn replace(folder: &Path) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(Error::io("remove", folder))?;
@@ -33,7 +32,7 @@ impl TensorBoard {
         Ok(board)
     }
 
-    /// Writes scalars of one step.
+    /// Writes the scalars of one step.
     pub fn write(&mut self, step: u64, scalars: &[(String, f64)]) -> Result<()> {
         let mut summary = Message::default();
         for (tag, value) in scalars {
@@ -49,7 +48,7 @@ impl TensorBoard {
         self.record(&event.0)
     }
 
-    /// Length, its checksum, content, its checksum.
+    /// Writes a record: length, checksum of the length, content, checksum of the content.
     fn record(&mut self, content: &[u8]) -> Result<()> {
         let length = (content.len() as u64).to_le_bytes();
         let mut bytes = Vec::with_capacity(content.len() + 16);
@@ -57,7 +56,7 @@ impl TensorBoard {
         bytes.extend(masked(crc32c(&length)).to_le_bytes());
         bytes.extend(content);
         bytes.extend(masked(crc32c(content)).to_le_bytes());
-        Ok(self.file.write_all(&bytes).map_err(Error::io("write", &self.path))?)
+        self.file.write_all(&bytes).map_err(Error::io("write", &self.path))
     }
 }
 
@@ -104,7 +103,7 @@ impl Message {
     }
 }
 
-/// Castagnoli's checksum, bit by bit: a few hundred bytes per epoch need no tables.
+/// Computes the CRC-32C checksum bit by bit: a few hundred bytes per epoch need no tables.
 fn crc32c(bytes: &[u8]) -> u32 {
     const REVERSED: u32 = 0x82F6_3B78;
     let fold = |crc: u32, byte: &u8| {
@@ -113,7 +112,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, fold)
 }
 
-/// Checksums of records are rotated and shifted by a constant.
+/// Masks a checksum as the record format wants it: rotated, and shifted by a constant.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xA282_EAD8)
 }

@@ -1,20 +1,21 @@
-//! Where events go: a line of JSON each, always; scalars for TensorBoard, if asked for.
+//! Trackers of a run: every event as a line of JSON and, if asked for, scalars for TensorBoard.
 //!
-//! A run that goes on after a break cuts the lines back to its last state, and draws TensorBoard's curves anew from them.
+//! A run that resumes cuts `events.jsonl` back to its checkpoint, and draws TensorBoard's curves anew from what is left.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use lmc::Result;
-use lmc::events::Event;
+use lmc::Event;
 use lmc_streams::Error;
 
-use crate::metrics::Metrics;
+use crate::error::Result;
+use crate::events::RunEvent;
+use crate::metrics::{Metrics, TaskMetrics};
 use crate::run_directory::{RunDirectory, damaged};
 use crate::tensorboard::TensorBoard;
 
-/// The trackers of a run.
+/// The files that a run writes its events into.
 #[derive(Debug)]
 pub struct Trackers {
     file: File,
@@ -24,8 +25,7 @@ pub struct Trackers {
 }
 
 impl Trackers {
-    /// Opens them where `length` bytes of events are part of the state that the run goes on from, in which `metrics` are
-    /// known.
+    /// Opens the files of a run that resumes from a checkpoint with `length` bytes of events and these metrics.
     pub fn open(directory: &RunDirectory, length: u64, metrics: &Metrics, tensorboard: bool) -> Result<Self> {
         let path = directory.events.clone();
         let io = |action| Error::io(action, &path);
@@ -39,24 +39,27 @@ impl Trackers {
         let board = match tensorboard {
             true => {
                 let before = fs::read_to_string(&path).map_err(io("read"))?;
-                Some(Board::again(directory, &before, metrics)?)
+                Some(Board::replayed(directory, &before, metrics)?)
             }
             false => None,
         };
         Ok(Self { file, length, path, board })
     }
 
-    /// Bytes of events so far.
+    /// Length of the events file in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Writes an event. Single steps are for progress bars, not for the log.
-    pub fn write(&mut self, event: &Event) -> Result<()> {
-        if matches!(event, Event::Step { .. }) {
+    /// Writes an event. Single steps are for progress bars and not written.
+    pub fn write(&mut self, event: &RunEvent) -> lmc_streams::Result<()> {
+        if matches!(event, RunEvent::Learning(Event::Step { .. })) {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(event).unwrap_or_default();
+        let unwritable = |error: serde_json::Error| {
+            Error::bad(&self.path, error.to_string(), "report this as a bug of lmc")
+        };
+        let mut line = serde_json::to_vec(event).map_err(unwritable)?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(Error::io("write", &self.path))?;
         self.length += line.len() as u64;
@@ -66,40 +69,47 @@ impl Trackers {
         }
     }
 
-    /// Tells that the accuracies after the newest task are known.
-    pub fn tested(&mut self, metrics: &Metrics) -> Result<()> {
+    /// Writes the test accuracies after the newest task.
+    pub fn evaluated(&mut self, metrics: &Metrics) -> lmc_streams::Result<()> {
         let newest = metrics.tasks.len().saturating_sub(1);
-        self.board.as_mut().map_or(Ok(()), |board| board.tested(metrics, newest))
+        self.board.as_mut().map_or(Ok(()), |board| board.evaluated(metrics, newest))
     }
 }
 
-/// What goes to TensorBoard: curves over the epochs of the whole stream.
+/// TensorBoard's curves over the epochs of the whole stream.
 #[derive(Debug)]
 struct Board {
     file: TensorBoard,
-    /// Epochs so far, of all tasks.
+    /// Epochs of all tasks so far.
     epochs: u64,
 }
 
 impl Board {
-    /// A new file with what happened before.
-    fn again(directory: &RunDirectory, before: &str, metrics: &Metrics) -> Result<Self> {
+    /// Starts a new file with the events and accuracies before the checkpoint.
+    fn replayed(directory: &RunDirectory, before: &str, metrics: &Metrics) -> Result<Self> {
         let mut board = Self { file: TensorBoard::replace(&directory.tensorboard)?, epochs: 0 };
         let mut tasks = 0;
         for line in before.lines() {
-            let event: Event =
+            let event: RunEvent =
                 serde_json::from_str(line).map_err(|error| damaged(&directory.events, error))?;
             board.event(&event)?;
-            if matches!(event, Event::TaskLearned { .. }) && tasks < metrics.tasks.len() {
-                board.tested(metrics, tasks)?;
+            if matches!(event, RunEvent::Learning(Event::TaskLearned { .. })) && tasks < metrics.tasks.len() {
+                board.evaluated(metrics, tasks)?;
                 tasks += 1;
             }
         }
         Ok(board)
     }
 
-    fn event(&mut self, event: &Event) -> Result<()> {
-        let Event::EpochEnded { loss, cross_entropy, train_accuracy, val_accuracy, modules, .. } = event
+    fn event(&mut self, event: &RunEvent) -> lmc_streams::Result<()> {
+        let RunEvent::Learning(Event::EpochEnded {
+            loss,
+            cross_entropy,
+            train_accuracy,
+            val_accuracy,
+            modules,
+            ..
+        }) = event
         else {
             return Ok(());
         };
@@ -115,10 +125,10 @@ impl Board {
         self.file.write(self.epochs, &scalars)
     }
 
-    /// Test accuracies after task `number`.
-    fn tested(&mut self, metrics: &Metrics, number: usize) -> Result<()> {
+    /// Writes the test accuracies after task `number`.
+    fn evaluated(&mut self, metrics: &Metrics, number: usize) -> lmc_streams::Result<()> {
         let Some(row) = metrics.matrix.get(number) else { return Ok(()) };
-        let name = |(accuracy, (at, task)): (&f64, (usize, &crate::TaskMetrics))| {
+        let name = |(accuracy, (at, task)): (&f64, (usize, &TaskMetrics))| {
             (format!("test/{}_{}", at + 1, task.task), *accuracy)
         };
         let mut scalars: Vec<(String, f64)> =

@@ -2,8 +2,8 @@
 //! walks through it. `cargo run -p lmc-methods --example add_a_method`
 
 use burn::tensor::{Device, Tensor};
-use lmc::{Learned, Material, Result, checkpoint::State, network::NetworkConfig, prediction::images};
-use lmc_methods::{Answer, Answers, Capacity, Hint, Listen, Method, MethodConfig, training::parse};
+use lmc::{Result, TaskData, TaskReport, checkpoint::State, network::NetworkConfig, prediction::images};
+use lmc_methods::{Capacity, Classification, Classify, Hint, Listen, Method, MethodConfig, training::parse};
 use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,25 +32,25 @@ pub struct Majority {
 }
 
 impl Method for Majority {
-    fn begin(&mut self, _: Material<'_>) -> Result<()> {
+    fn begin(&mut self, _: TaskData<'_>) -> Result<()> {
         self.open = Some(0);
         Ok(())
     }
-    fn epoch(&mut self, material: Material<'_>, _: Listen<'_>) -> Result<bool> {
-        let (set, classes) = (material.train, material.classes.len() as u32);
+    fn epoch(&mut self, data: TaskData<'_>, _: Listen<'_>) -> Result<bool> {
+        let (set, classes) = (data.train, data.classes.len() as u32);
         let count = |label: &u32| (0..set.len()).filter(|&at| set.label(at) == *label).count();
         self.labels.push((0..classes).max_by_key(count).unwrap_or(0));
         self.open = Some(1);
         Ok(false)
     }
-    fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
+    fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
         self.open = None;
-        Ok(Learned { task: material.task.to_owned(), epochs: 1, ..Learned::default() })
+        Ok(TaskReport { task: data.name.to_owned(), epochs: 1, ..TaskReport::default() })
     }
     fn progress(&self) -> Option<(usize, usize)> {
         self.open.map(|done| (done, 1))
     }
-    fn answers(&self) -> Result<Box<dyn Answers>> {
+    fn answers(&self) -> Result<Box<dyn Classify>> {
         Ok(Box::new(self.clone()))
     }
     fn capacity(&self) -> Capacity {
@@ -65,12 +65,12 @@ impl Method for Majority {
     }
 }
 
-impl Answers for Majority {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
+impl Classify for Majority {
+    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Classification>>> {
         let answer = |hint: &Hint| {
             let task = hint.told("majority")?;
             let label = self.labels.get(task).copied().unwrap_or(0);
-            Ok(vec![Answer { task, label, weights: Vec::new() }; images.dims()[0]])
+            Ok(vec![Classification { task, label, weights: Vec::new() }; images.dims()[0]])
         };
         hints.iter().map(answer).collect()
     }
@@ -82,8 +82,8 @@ fn main() -> Result<()> {
     let name = "generated-digits";
     let own = OwnTask { name: name.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
     let task = own.read(name, &Catalog::new(DataDirs::default()))?;
-    let material = Material { task: name, classes: &task.classes, train: &task.train, val: &task.val };
-    method.learn(material, &mut |_| Ok(()))?;
+    let data = TaskData { task: name, classes: &task.classes, train: &task.train, val: &task.val };
+    method.learn(data, &mut |_| Ok(()))?;
     let mut right = 0;
     for batch in BatchConfig::stored(64).init(&task.test)? {
         let answers = method.answers()?.answer(&images(&batch, &device), &[Hint::Task(0)])?;

@@ -1,37 +1,37 @@
-//! Elastic weight consolidation: weights that mattered for old tasks are held where they were (specification §2.2).
+//! Elastic weight consolidation: weights that mattered for earlier tasks are held where they were (specification §2.2).
 //!
-//! The penalty is `strength · Σ F (θ - θ*)²` over the trunk, batch norms' scales and shifts included, heads excluded. F is the
-//! diagonal of the Fisher information, exact over the network's own predictions, in evaluation mode, with the head of its
-//! task. Three ways to sum over tasks: an anchor θ* for each (the textbook's), one anchor for all (what the authors ran),
-//! and the running mean of online EWC.
+//! The penalty is `strength · Σ F (θ - θ*)²` over the trunk, scales and shifts of batch norms included, heads excluded. F
+//! is the diagonal of the Fisher information, exact over the network's own predictions, in evaluation mode, with the head
+//! of its task. Three ways to sum over tasks: an anchor θ* for each (the textbook's), one anchor for all (what the authors
+//! ran), and the running mean of online EWC.
 
 mod fisher;
 
 use burn::tensor::{Device, Tensor};
-use lmc::checkpoint::State;
-use lmc::network::NetworkConfig;
-use lmc::tensors::{Plain, Role, Visitor, Walk, plain};
-use lmc::{Error, Learned, Material, Result};
-use lmc_streams::Seed;
+use lmc::internals::tensors::{Role, Visitor, Walk, below, freeze, plain, prefixed};
+use lmc::internals::training::checkpoint::State;
+use lmc::{Error, NetworkConfig, Result, TaskData};
+use lmc_streams::{Batch, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::fisher::fisher;
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::Monolith;
+use crate::checkpoint::{fill_from, parse};
+use crate::headed_network::{BatchLoss, HeadedNetwork};
 use crate::registry::{MethodConfig, Width};
-use crate::training::{TrainingConfig, below, fill_from, parse, prefixed};
+use crate::single_network::{Objective, SingleNetwork};
+use crate::training::TrainingConfig;
 use crate::trunk::Trunk;
 
-/// How the tasks' penalties are summed.
+/// How the penalties of several tasks are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Anchors {
-    /// Every task's Fisher information around its own weights: the textbook's.
+    /// The Fisher information of every task around the weights at its end: the textbook's.
     PerTask,
-    /// The sum of all around the weights at the start of the current task. Released: this.
+    /// The sum over all tasks around the weights at the start of the current one. Released: this.
     Latest,
-    /// Their running mean around the same: online EWC.
+    /// The running mean over all tasks around the same weights: online EWC.
     RunningMean,
 }
 
@@ -39,16 +39,16 @@ pub enum Anchors {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EwcConfig {
-    /// How it is trained.
+    /// Hyperparameters of training.
     pub training: TrainingConfig,
-    /// The network's width.
+    /// Width of the network.
     pub width: Width,
-    /// Of the penalty, 0 or more; 1e5 by default, 1e3 on S_in and for colours out of distribution.
+    /// Weight of the penalty, 0 or more; 1e5 by default, 1e3 on S_in and for colours out of distribution.
     pub strength: f64,
-    /// How tasks are summed.
+    /// How the penalties of several tasks are summed.
     pub anchors: Anchors,
-    /// Training images that the Fisher information is computed from, evenly spread; 200 by default. Released: all, which
-    /// costs more than learning here.
+    /// Number of training images, evenly spread, that the Fisher information is computed from; 200 by default. Released:
+    /// all, which costs more than training here.
     pub fisher_images: usize,
 }
 
@@ -102,53 +102,63 @@ impl MethodConfig for EwcConfig {
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Ewc> {
         // With strength 0 it is Finetune, number by number.
         let seed = Seed::root(seed).named("finetune");
-        let network = Monolith::new(&self.width.apply(network), &self.training, seed, false, device)?;
-        Ok(Ewc { config: self.clone(), network, memories: Vec::new(), tasks: 0 })
+        let objective = Consolidation { config: self.clone(), memories: Vec::new(), tasks: 0 };
+        SingleNetwork::new(&self.width.apply(network), &self.training, objective, seed, device)
     }
 }
 
 /// A network whose weights are held where they mattered.
+pub type Ewc = SingleNetwork<Consolidation>;
+
+/// Cross-entropy, and a penalty on weights that leave the anchors of earlier tasks.
 #[derive(Clone, Debug)]
-pub struct Ewc {
+pub struct Consolidation {
     config: EwcConfig,
-    network: Monolith,
     /// One for each task, or one for all.
     memories: Vec<Memory>,
+    /// Number of tasks that the memories are of.
     tasks: usize,
 }
 
-/// Fisher information and the weights that it belongs to, in the trunk's order.
+/// Fisher information and the weights that it belongs to.
 #[derive(Clone, Debug)]
 struct Memory {
     fisher: Trunk,
     anchor: Trunk,
+    /// Both as vectors, in the order of the trunk's walk.
+    vectors: (Vec<Tensor<1>>, Vec<Tensor<1>>),
 }
 
-impl Ewc {
-    /// Adds what the task that was just learned holds on to.
-    fn remember(&mut self, material: Material<'_>) -> Result<()> {
-        let new = fisher(&self.network, material.train, self.config.fisher_images)?;
-        let anchor = self.network.trunk.clone();
+impl Memory {
+    fn new(fisher: Trunk, anchor: Trunk) -> Self {
+        let vectors = (vectors(&fisher), vectors(&anchor));
+        Self { fisher, anchor, vectors }
+    }
+}
+
+impl Consolidation {
+    /// Adds the Fisher information and the weights of the task that was just learned.
+    fn remember(&mut self, network: &HeadedNetwork, data: TaskData<'_>) -> Result<()> {
+        let new = fisher(network, data.train, self.config.fisher_images)?;
         self.tasks += 1;
-        if self.config.anchors == Anchors::PerTask {
-            self.memories.push(Memory { fisher: new, anchor });
-            return Ok(());
-        }
         let tasks = self.tasks as f32;
-        let share = match self.config.anchors {
-            Anchors::RunningMean => |old: f32, new: f32, tasks: f32| (new + (tasks - 1.0) * old) / tasks,
-            _ => |old: f32, new: f32, _: f32| old + new,
+        let before = match self.config.anchors {
+            Anchors::PerTask => None,
+            Anchors::Latest | Anchors::RunningMean => self.memories.pop(),
         };
-        let fisher = match self.memories.pop() {
-            Some(before) => combined(&before.fisher, &new, |old, new| share(old, new, tasks))?,
+        let fisher = match before {
             None => new,
+            Some(before) => combined(&before.fisher, &new, |old, new| match self.config.anchors {
+                Anchors::RunningMean => (new + (tasks - 1.0) * old) / tasks,
+                Anchors::PerTask | Anchors::Latest => old + new,
+            })?,
         };
-        self.memories.push(Memory { fisher, anchor });
+        self.memories.push(Memory::new(fisher, network.trunk.clone()));
         Ok(())
     }
 }
 
-/// Two trunks, number by number.
+/// Combines the tensors of two trunks number by number.
 fn combined(a: &Trunk, b: &Trunk, with: impl Fn(f32, f32) -> f32) -> Result<Trunk> {
     let mut numbers = plain(a);
     for (a, b) in numbers.iter_mut().zip(plain(b)) {
@@ -159,9 +169,10 @@ fn combined(a: &Trunk, b: &Trunk, with: impl Fn(f32, f32) -> f32) -> Result<Trun
     Ok(trunk)
 }
 
-/// Sums `F (θ - θ*)²`.
+/// Sums `F (θ - θ*)²` over memories and the parameters of a trunk.
 struct Penalty<'a> {
-    memory: &'a [(Vec<Tensor<1>>, Vec<Tensor<1>>)],
+    memories: &'a [Memory],
+    /// Number of the next tensor in the trunk's walk.
     at: usize,
     total: Option<Tensor<1>>,
 }
@@ -174,7 +185,7 @@ impl Visitor for Penalty<'_> {
             return;
         }
         let length = tensor.dims().iter().product::<usize>();
-        for (fisher, anchor) in self.memory {
+        for Memory { vectors: (fisher, anchor), .. } in self.memories {
             let moved = tensor.clone().reshape([length]) - anchor[at].clone();
             let term = (moved.clone() * moved * fisher[at].clone()).sum();
             self.total = Some(match self.total.take() {
@@ -185,7 +196,7 @@ impl Visitor for Penalty<'_> {
     }
 }
 
-/// All tensors of a trunk as vectors, in its order.
+/// All tensors of a trunk as vectors without gradients, in the order of its walk.
 fn vectors(trunk: &Trunk) -> Vec<Tensor<1>> {
     struct Collect(Vec<Tensor<1>>);
     impl Visitor for Collect {
@@ -199,81 +210,46 @@ fn vectors(trunk: &Trunk) -> Vec<Tensor<1>> {
     collect.0
 }
 
-impl Method for Ewc {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        self.network.begin(material)
-    }
-
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
+impl Objective for Consolidation {
+    fn loss(&mut self, network: &mut HeadedNetwork, batch: &Batch) -> Result<BatchLoss> {
+        let BatchLoss { mut loss, logits } = network.cross_entropy(batch)?;
         let strength = self.config.strength as f32;
-        let memory: Vec<_> =
-            self.memories.iter().map(|memory| (vectors(&memory.fisher), vectors(&memory.anchor))).collect();
-        self.network.epoch(material, listen, &mut |network, batch| {
-            let (loss, logits) = network.plain(batch)?;
-            if memory.is_empty() || strength == 0.0 {
-                return Ok((loss, logits));
-            }
-            let mut penalty = Penalty { memory: &memory, at: 0, total: None };
+        if strength != 0.0 {
+            let mut penalty = Penalty { memories: &self.memories, at: 0, total: None };
             network.trunk.walk("", &mut penalty);
-            Ok(match penalty.total {
-                Some(total) => (loss + total.mul_scalar(strength), logits),
-                None => (loss, logits),
-            })
-        })
-    }
-
-    fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
-        let learned = self.network.finish()?;
-        if self.config.strength > 0.0 {
-            self.remember(material)?;
+            if let Some(total) = penalty.total {
+                loss = loss + total.mul_scalar(strength);
+            }
         }
-        Ok(learned)
+        Ok(BatchLoss { loss, logits })
     }
 
-    fn progress(&self) -> Option<(usize, usize)> {
-        self.network.progress()
+    fn finish(&mut self, network: &HeadedNetwork, data: TaskData<'_>) -> Result<()> {
+        if self.config.strength > 0.0 { self.remember(network, data) } else { Ok(()) }
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
-        Ok(Box::new(self.network.answers()?))
-    }
-
-    fn normalises(&self) -> bool {
-        self.config.training.normalise
-    }
-
-    fn capacity(&self) -> Capacity {
-        self.network.capacity()
-    }
-
-    fn state(&self) -> Result<State> {
-        let mut tensors: Vec<Plain> = Vec::new();
+    fn state(&self) -> State {
+        let mut tensors = Vec::new();
         for (number, memory) in self.memories.iter().enumerate() {
             tensors.extend(prefixed(&format!("fisher{number}"), plain(&memory.fisher)));
             tensors.extend(prefixed(&format!("anchor{number}"), plain(&memory.anchor)));
         }
-        let more = json!({ "memories": self.memories.len(), "tasks": self.tasks });
-        Ok(self.network.state(&more, tensors))
+        State { document: json!({ "memories": self.memories.len(), "tasks": self.tasks }), tensors }
     }
 
-    fn restore(&mut self, state: State) -> Result<()> {
-        self.network.restore(&state)?;
-        let more = &state.document["more"];
-        let memories: usize = parse(&more["memories"])?;
-        self.tasks = parse(&more["tasks"])?;
+    fn restore(&mut self, network: &HeadedNetwork, state: &State) -> Result<()> {
+        let memories: usize = parse(&state.document["memories"])?;
+        self.tasks = parse(&state.document["tasks"])?;
         self.memories.clear();
         for number in 0..memories {
             let read = |name: &str| -> Result<Trunk> {
-                let mut trunk = self.network.trunk.clone();
-                lmc::tensors::freeze(&mut trunk);
-                fill_from(
-                    &mut trunk,
-                    below(&format!("{name}{number}"), &state.tensors).into_values().collect(),
-                )?;
+                let mut trunk = network.trunk.clone();
+                freeze(&mut trunk);
+                let tensors = below(&format!("{name}{number}"), &state.tensors).into_values().collect();
+                fill_from(&mut trunk, tensors)?;
                 Ok(trunk)
             };
-            let memory = Memory { fisher: read("fisher")?, anchor: read("anchor")? };
-            self.memories.push(memory);
+            self.memories.push(Memory::new(read("fisher")?, read("anchor")?));
         }
         Ok(())
     }
@@ -281,9 +257,11 @@ impl Method for Ewc {
 
 #[cfg(test)]
 mod tests {
+    use lmc::internals::tensors::{parameter_count, train, values};
     use lmc_streams::{Catalog, DataDirs, OwnTask};
 
     use super::*;
+    use crate::method::Method as _;
 
     fn small(anchors: Anchors) -> Result<Ewc> {
         let network = NetworkConfig { width: 4, depth: 2, ..NetworkConfig::default() };
@@ -291,25 +269,24 @@ mod tests {
         config.init(&network, 1, &Device::flex())
     }
 
-    /// The same task twice: two memories, the sum, the mean.
+    /// The same task twice gives two memories, their sum, or their mean.
     #[test]
     fn how_tasks_are_summed() -> Result<()> {
         let own =
             OwnTask { name: "digits".into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
         let task = own.read("generated-digits", &Catalog::new(DataDirs::default()))?;
-        let material =
-            Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val };
         for (anchors, memories, times) in
             [(Anchors::PerTask, 2, 1.0), (Anchors::Latest, 1, 2.0), (Anchors::RunningMean, 1, 1.0)]
         {
             let mut ewc = small(anchors)?;
-            ewc.network.begin(material)?;
-            let once = plain(&fisher(&ewc.network, material.train, 4)?);
-            ewc.remember(material)?;
-            ewc.remember(material)?;
-            assert_eq!(ewc.memories.len(), memories, "{anchors:?}");
-            let found = plain(&ewc.memories[0].fisher);
-            assert!(once.iter().flat_map(|plain| &plain.values).any(|&value| value > 0.0));
+            ewc.begin((&task).into())?;
+            let SingleNetwork { network, objective, .. } = &mut ewc;
+            let once = plain(&fisher(network, &task.train, 4)?);
+            objective.remember(network, (&task).into())?;
+            objective.remember(network, (&task).into())?;
+            assert_eq!(objective.memories.len(), memories, "{anchors:?}");
+            let found = plain(&objective.memories[0].fisher);
+            assert!(once.iter().flat_map(|tensor| &tensor.values).any(|&value| value > 0.0));
             for (once, found) in once.iter().zip(&found) {
                 for (once, found) in once.values.iter().zip(&found.values) {
                     assert!((found - times * once).abs() <= 1e-6 * once.abs(), "{anchors:?} {found} {once}");
@@ -323,25 +300,24 @@ mod tests {
     #[test]
     fn the_penalty_by_hand() -> Result<()> {
         let mut network = small(Anchors::PerTask)?.network;
-        lmc::tensors::train(&mut network.trunk);
+        train(&mut network.trunk);
         // Where F is 2 and all weights have moved by 0.5, and where F is 3 and they have moved by -1.
-        let memory: Vec<_> = [(2.0, 0.5), (3.0, -1.0)]
-            .into_iter()
-            .map(|(fisher, moved): (f32, f32)| {
-                let now = vectors(&network.trunk);
-                let fishers = now.iter().map(|weights| weights.clone() * 0.0 + fisher).collect::<Vec<_>>();
-                (fishers, now.into_iter().map(|weights| weights - moved).collect::<Vec<_>>())
-            })
-            .collect();
-        let mut penalty = Penalty { memory: &memory, at: 0, total: None };
+        let memories = [(2.0_f32, 0.5_f32), (3.0, -1.0)].map(|(fisher, moved)| {
+            let now = vectors(&network.trunk);
+            let fishers = now.iter().map(|weights| weights.clone() * 0.0 + fisher).collect();
+            let anchors = now.into_iter().map(|weights| weights - moved).collect();
+            let trunk = || network.trunk.clone();
+            Memory { fisher: trunk(), anchor: trunk(), vectors: (fishers, anchors) }
+        });
+        let mut penalty = Penalty { memories: &memories, at: 0, total: None };
         network.trunk.walk("", &mut penalty);
         let total = penalty.total.unwrap();
-        let count = lmc::tensors::parameter_count(&network.trunk) as f64;
-        let value = f64::from(lmc::tensors::values(&total)[0]);
+        let count = parameter_count(&network.trunk) as f64;
+        let value = f64::from(values(&total)[0]);
         assert!((value / (count * (2.0 * 0.25 + 3.0)) - 1.0).abs() < 1e-4, "{value} for {count}");
         let gradients = total.backward();
         let slope = network.trunk.0[1].parameters.weight.grad(&gradients).unwrap();
-        for slope in lmc::tensors::values(&slope) {
+        for slope in values(&slope) {
             assert!((slope - (2.0 * 2.0 * 0.5 - 2.0 * 3.0)).abs() < 1e-3, "{slope}");
         }
         Ok(())

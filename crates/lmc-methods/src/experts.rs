@@ -1,24 +1,28 @@
 //! Experts: a network of its own for every task (specification §2.1). Nothing is shared, so nothing is forgotten and
-//! nothing transferred; four modules per task.
+//! nothing transferred; one module per layer and task.
 
 use burn::tensor::{Device, Tensor};
-use lmc::checkpoint::State;
-use lmc::network::NetworkConfig;
-use lmc::{Error, Learned, Material, Result};
+use lmc::internals::inference::evaluation::{Classification, Classify};
+use lmc::internals::tensors::{below, prefixed};
+use lmc::internals::training::checkpoint::State;
+use lmc::{NetworkConfig, Protocol, Result, TaskData, TaskReport};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method};
-use crate::monolith::{Headed, Monolith, nothing_open};
+use crate::checkpoint::parse;
+use crate::finetune::{CrossEntropy, Finetune};
+use crate::headed_network::HeadedClassifier;
+use crate::method::{Capacity, Listen, Method, given_task, no_open_task, unknown_task};
 use crate::registry::MethodConfig;
-use crate::training::{TrainingConfig, below, parse, prefixed};
+use crate::single_network::SingleNetwork;
+use crate::training::TrainingConfig;
 
 /// Settings of Experts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExpertsConfig {
-    /// How each is trained.
+    /// Hyperparameters of training, the same for each network.
     pub training: TrainingConfig,
 }
 
@@ -29,7 +33,7 @@ pub struct Experts {
     network: NetworkConfig,
     seed: Seed,
     device: Device,
-    experts: Vec<Monolith>,
+    experts: Vec<Finetune>,
 }
 
 impl MethodConfig for ExpertsConfig {
@@ -51,13 +55,13 @@ impl MethodConfig for ExpertsConfig {
 }
 
 impl Experts {
-    fn new_expert(&self) -> Result<Monolith> {
+    fn new_expert(&self) -> Result<Finetune> {
         let seed = self.seed.named("expert").numbered(self.experts.len() as u64);
-        Monolith::new(&self.network, &self.config.training, seed, false, &self.device)
+        SingleNetwork::new(&self.network, &self.config.training, CrossEntropy, seed, &self.device)
     }
 
-    fn last(&mut self) -> Result<&mut Monolith> {
-        self.experts.last_mut().ok_or_else(nothing_open)
+    fn newest(&mut self) -> Result<&mut Finetune> {
+        self.experts.last_mut().ok_or_else(no_open_task)
     }
 
     fn modules(&self) -> Vec<usize> {
@@ -66,29 +70,30 @@ impl Experts {
 }
 
 impl Method for Experts {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
         let mut expert = self.new_expert()?;
-        expert.begin(material)?;
+        expert.begin(data)?;
         self.experts.push(expert);
         Ok(())
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        self.last()?.epoch(material, listen, &mut |network, batch| network.plain(batch))
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        self.newest()?.epoch(data, listen)
     }
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        let learned = self.last()?.finish()?;
-        let before = vec![self.experts.len() - 1; self.network.depth];
-        Ok(Learned { modules_before: before, modules: self.modules(), ..learned })
+    fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
+        let report = self.newest()?.finish(data)?;
+        let modules_before = vec![self.experts.len() - 1; self.network.depth];
+        Ok(TaskReport { modules_before, modules: self.modules(), ..report })
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
-        self.experts.last().and_then(Monolith::progress)
+        self.experts.last().and_then(Method::progress)
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
-        Ok(Box::new(Own(self.experts.iter().map(Monolith::answers).collect::<Result<_>>()?)))
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
+        let experts = self.experts.iter().map(|expert| expert.network.classifier());
+        Ok(Box::new(ExpertsClassifier(experts.collect::<Result<_>>()?)))
     }
 
     fn normalises(&self) -> bool {
@@ -96,7 +101,7 @@ impl Method for Experts {
     }
 
     fn capacity(&self) -> Capacity {
-        let one = self.experts.last().map(Monolith::capacity).unwrap_or_default();
+        let one = self.experts.last().map(Method::capacity).unwrap_or_default();
         let parameters = self.experts.iter().map(|expert| expert.capacity().parameters).sum();
         Capacity { modules: self.modules(), parameters, ..one }
     }
@@ -104,7 +109,7 @@ impl Method for Experts {
     fn state(&self) -> Result<State> {
         let (mut documents, mut tensors) = (Vec::new(), Vec::new());
         for (number, expert) in self.experts.iter().enumerate() {
-            let state = expert.state(&Value::Null, Vec::new());
+            let state = expert.state()?;
             documents.push(state.document);
             tensors.extend(prefixed(&format!("expert{number}"), state.tensors));
         }
@@ -117,27 +122,32 @@ impl Method for Experts {
         for (number, document) in documents.into_iter().enumerate() {
             let tensors = below(&format!("expert{number}"), &state.tensors).into_values().collect();
             let mut expert = self.new_expert()?;
-            expert.restore(&State { document, tensors })?;
+            expert.restore(State { document, tensors })?;
             self.experts.push(expert);
         }
         Ok(())
     }
 }
 
-/// Every task is answered by its own.
-struct Own(Vec<Headed>);
+/// Networks of all tasks in evaluation mode; each classifies the images of its own task.
+struct ExpertsClassifier(Vec<HeadedClassifier>);
 
-impl Answers for Own {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let answer = |hint: &Hint| {
-            let task = hint.told("experts")?;
-            let Some(expert) = self.0.get(task) else {
-                return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-            };
-            let mut answers = expert.answer(images, &[Hint::Task(0)])?.pop().unwrap_or_default();
-            answers.iter_mut().for_each(|answer| answer.task = task);
-            Ok(answers)
+impl Classify for ExpertsClassifier {
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> Result<Vec<Vec<Classification>>> {
+        let classify = |&protocol: &Protocol| {
+            let task = given_task("experts", protocol, task)?;
+            let expert = self.0.get(task).ok_or_else(|| unknown_task(task))?;
+            // Every expert knows its task as its first.
+            let mut found =
+                expert.classify(images, Some(0), &[Protocol::TaskGiven])?.pop().unwrap_or_default();
+            found.iter_mut().for_each(|found| found.task = task);
+            Ok(found)
         };
-        hints.iter().map(answer).collect()
+        protocols.iter().map(classify).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Two cheap references that need no task ID and that the paper lacks, on the features of the first task's network, which
-//! never changes again: the nearest class mean, and streaming linear discriminant analysis (Hayes and Kanan 2020), which
+//! Two cheap task-agnostic baselines that the paper lacks, on the features of the first task's network, which is frozen
+//! afterwards: the nearest class mean (NCM), and streaming linear discriminant analysis (SLDA, Hayes and Kanan 2020), which
 //! adds one covariance for all classes. Each image is seen once. A task with the same list of classes as an earlier one
 //! adds to those classes.
 
@@ -7,30 +7,30 @@ mod linear;
 mod moments;
 
 use burn::tensor::Device;
-use lmc::checkpoint::State;
-use lmc::events::Event;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::{Plain, values};
-use lmc::{Error, Learned, Material, Result};
+use lmc::internals::inference::evaluation::Classify;
+use lmc::internals::tensors::{NamedTensor, images, values};
+use lmc::internals::training::EpochMetrics;
+use lmc::internals::training::checkpoint::State;
+use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_streams::Seed;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use self::linear::{Linear, solve};
+use self::linear::{LinearClassifier, solve};
 use self::moments::Moments;
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::{Monolith, nothing_open};
+use crate::checkpoint::{damaged, document, parse};
+use crate::finetune::{CrossEntropy, Finetune};
+use crate::method::{Capacity, Listen, Method, no_open_task};
 use crate::registry::MethodConfig;
-use crate::training::{TrainingConfig, parse};
+use crate::single_network::SingleNetwork;
+use crate::training::TrainingConfig;
 
-/// How classes are told apart.
+/// The rule that separates classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// By the distance to the mean of a class.
+    /// The nearest class mean.
     NearestMean,
-    /// By the same in the metric of the covariance that all classes share.
+    /// The nearest class mean in the metric of the covariance that all classes share.
     Discriminant,
 }
 
@@ -38,9 +38,9 @@ pub enum Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeaturesConfig {
-    /// How the first task's network is trained.
+    /// Hyperparameters of training of the first task's network.
     pub training: TrainingConfig,
-    /// How classes are told apart.
+    /// The rule that separates classes.
     pub rule: Rule,
     /// Share of the identity in the covariance, above 0 and below 1; 1e-4 by default, as its authors have it.
     pub shrinkage: f64,
@@ -70,8 +70,8 @@ impl MethodConfig for FeaturesConfig {
 
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Features> {
         let seed = Seed::root(seed).named("features");
-        let network = Monolith::new(network, &self.training, seed, false, device)?;
-        let length = network.network.features();
+        let network = SingleNetwork::new(network, &self.training, CrossEntropy, seed, device)?;
+        let length = network.network.config.features();
         let covariance = match self.rule {
             Rule::NearestMean => Vec::new(),
             Rule::Discriminant => vec![0.0; length * length],
@@ -89,42 +89,52 @@ impl MethodConfig for FeaturesConfig {
     }
 }
 
-/// Means of classes in the features of the first task.
+/// Means of classes in the features of the first task's network.
 #[derive(Clone, Debug)]
 pub struct Features {
     config: FeaturesConfig,
-    network: Monolith,
-    /// Lists of classes.
+    network: Finetune,
+    /// Lists of classes, each of one task or more.
     lists: Vec<Vec<String>>,
-    /// The list of each task.
+    /// The list of classes of each task.
     list_of: Vec<usize>,
-    /// Mean of each class of all lists, `[class, feature]`. 32-bit between tasks: so a state on disk is exact.
+    /// Mean of each class of all lists, `[class, feature]`. In 32 bits between tasks, so that a state on disk is exact.
     means: Vec<f32>,
-    /// Images of each class.
+    /// Number of images of each class.
     counts: Vec<u64>,
-    /// `[feature, feature]`, of all classes around their means.
+    /// Covariance `[feature, feature]` of all classes around their means; empty for NCM.
     covariance: Vec<f32>,
-    /// The open task, after the first, and whether it was seen.
+    /// The open task, unless it is the first, and whether its epoch is done.
+    open: Option<(String, bool)>,
+}
+
+/// What the document holds besides the first task's network.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassesRecord {
+    lists: Vec<Vec<String>>,
+    list_of: Vec<usize>,
+    counts: Vec<u64>,
     open: Option<(String, bool)>,
 }
 
 impl Features {
     fn length(&self) -> usize {
-        self.network.network.features()
+        self.network.network.config.features()
     }
 
-    /// Classes before those of a list.
+    /// Number of classes before those of a list.
     fn offset(&self, list: usize) -> usize {
         self.lists[..list].iter().map(Vec::len).sum()
     }
 
     /// Adds the images of a task to its classes.
-    fn take_in(&mut self, material: Material<'_>) -> Result<()> {
-        let Some(&list) = self.list_of.last() else { return Err(nothing_open()) };
+    fn add_images(&mut self, data: TaskData<'_>) -> Result<()> {
+        let Some(&list) = self.list_of.last() else { return Err(no_open_task()) };
         let (offset, length) = (self.offset(list), self.length());
-        let normalisation = self.config.training.normalisation(material.train);
-        let trunk = self.network.trunk.frozen()?;
-        let device = self.network.device.clone().inner();
+        let normalisation = self.config.training.normalisation(data.train);
+        let trunk = self.network.network.trunk.frozen()?;
+        let device = self.network.network.device.clone().inner();
         let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect();
         let mut moments = Moments {
             length,
@@ -132,7 +142,7 @@ impl Features {
             counts: self.counts.clone(),
             covariance: wide(&self.covariance),
         };
-        for batch in self.config.training.stored(normalisation.as_ref()).init(material.train)? {
+        for batch in self.config.training.stored(normalisation.as_ref()).init(data.train)? {
             let features = values(&trunk.features(images(&batch, &device))?);
             for (row, &label) in features.chunks(length.max(1)).zip(&batch.labels) {
                 moments.add(offset + label as usize, row);
@@ -146,66 +156,58 @@ impl Features {
 }
 
 impl Method for Features {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
         let first = self.list_of.is_empty();
-        let known = self.lists.iter().position(|list| list == material.classes);
-        let list = known.unwrap_or(self.lists.len());
-        if known.is_none() {
-            self.lists.push(material.classes.to_vec());
-            self.means.resize(self.means.len() + material.classes.len() * self.length(), 0.0);
-            self.counts.resize(self.counts.len() + material.classes.len(), 0);
+        let same = self.lists.iter().position(|list| list == data.classes);
+        let list = same.unwrap_or(self.lists.len());
+        if same.is_none() {
+            self.lists.push(data.classes.to_vec());
+            self.means.resize(self.means.len() + data.classes.len() * self.length(), 0.0);
+            self.counts.resize(self.counts.len() + data.classes.len(), 0);
         }
         self.list_of.push(list);
         if first {
-            return self.network.begin(material);
+            return self.network.begin(data);
         }
-        self.open = Some((material.task.to_owned(), false));
+        self.open = Some((data.name.to_owned(), false));
         Ok(())
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
         if self.network.progress().is_some() {
-            return self.network.epoch(material, listen, &mut |network, batch| network.plain(batch));
+            return self.network.epoch(data, listen);
         }
-        let Some((_, seen)) = self.open.as_mut() else { return Err(nothing_open()) };
-        *seen = true;
-        listen(Event::EpochEnded {
-            epoch: 0,
-            epochs: 1,
-            loss: 0.0,
-            cross_entropy: 0.0,
-            train_accuracy: 0.0,
-            val_accuracy: None,
-            modules: self.capacity().modules,
-        })?;
+        let Some((_, done)) = self.open.as_mut() else { return Err(no_open_task()) };
+        *done = true;
+        // Nothing is trained: the images are counted at the end of the task.
+        listen(EpochMetrics::new(data.name, 0, 0).end(1, None, self.network.network.modules()))?;
         Ok(false)
     }
 
-    fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
-        let modules = self.capacity().modules;
-        let learned = match self.open.take() {
-            Some((task, _)) => Learned {
+    fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
+        let modules = self.network.network.modules();
+        let report = match self.open.take() {
+            Some((task, _)) => TaskReport {
                 task,
-                best_epoch: 0,
                 epochs: 1,
-                val_accuracy: None,
                 modules_before: modules.clone(),
                 modules,
+                ..TaskReport::default()
             },
-            None => self.network.finish()?,
+            None => self.network.finish(data)?,
         };
-        self.take_in(material)?;
-        Ok(learned)
+        self.add_images(data)?;
+        Ok(report)
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
         match &self.open {
-            Some((_, seen)) => Some((usize::from(*seen), 1)),
+            Some((_, done)) => Some((usize::from(*done), 1)),
             None => self.network.progress(),
         }
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
         let length = self.length();
         let means: Vec<f64> = self.means.iter().map(|&value| f64::from(value)).collect();
         // Nearest in a metric P: largest 2 xᵀPμ - μᵀPμ. The identity for NCM, the inverse covariance for SLDA.
@@ -217,8 +219,8 @@ impl Method for Features {
             .iter()
             .zip(means.chunks(length))
             .map(|(row, mean)| -0.5 * row.iter().zip(mean).map(|(a, b)| a * b).sum::<f64>());
-        Ok(Box::new(Linear {
-            trunk: self.network.trunk.frozen()?,
+        Ok(Box::new(LinearClassifier {
+            trunk: self.network.network.trunk.frozen()?,
             biases: biases.collect(),
             rows,
             seen: self.counts.iter().map(|&count| count > 0).collect(),
@@ -249,33 +251,33 @@ impl Method for Features {
     }
 
     fn state(&self) -> Result<State> {
-        let plain = |name: &str, values: &[f32]| Plain {
+        let named = |name: &str, values: &[f32]| NamedTensor {
             name: name.into(),
             shape: vec![values.len()],
             values: values.to_vec(),
         };
-        let tensors = vec![plain("means", &self.means), plain("covariance", &self.covariance)];
-        let more = json!({
-            "lists": self.lists, "list_of": self.list_of, "counts": self.counts, "open": self.open,
-        });
-        Ok(self.network.state(&more, tensors))
+        let tensors = vec![named("means", &self.means), named("covariance", &self.covariance)];
+        let record = ClassesRecord {
+            lists: self.lists.clone(),
+            list_of: self.list_of.clone(),
+            counts: self.counts.clone(),
+            open: self.open.clone(),
+        };
+        self.network.state_with(State { document: document(&record)?, tensors })
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
-        self.network.restore(&state)?;
-        let more = &state.document["more"];
-        self.lists = parse(&more["lists"])?;
-        self.list_of = parse(&more["list_of"])?;
-        self.counts = parse(&more["counts"])?;
-        self.open = parse(&more["open"])?;
+        let record: ClassesRecord = parse(&self.network.restore_network(&state)?)?;
+        ClassesRecord { lists: self.lists, list_of: self.list_of, counts: self.counts, open: self.open } =
+            record;
         let find = |name: &str| {
-            state.tensors.iter().find(|plain| plain.name == name).map(|plain| plain.values.clone())
+            state.tensors.iter().find(|tensor| tensor.name == name).map(|tensor| tensor.values.clone())
         };
         self.means = find("means").unwrap_or_default();
         self.covariance = find("covariance").unwrap_or_default();
         let classes: usize = self.lists.iter().map(Vec::len).sum();
         if self.means.len() != classes * self.length() || self.counts.len() != classes {
-            return Err(Error::setting("checkpoint", "its class means are not whole", "start the run anew"));
+            return Err(damaged("its class means are not whole"));
         }
         Ok(())
     }

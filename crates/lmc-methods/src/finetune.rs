@@ -1,33 +1,26 @@
 //! Finetune: one network without structural components, all of whose trunk is trained on every task (specification §2.1).
-//! Heads are one per task, given by its ID, and old ones stay as they are. What it forgets, the trunk forgets.
+//! Heads are one per task, given by its ID, and those of earlier tasks are frozen: what it forgets, the trunk forgets.
 //! Finetune-L is the same with as many parameters as 24 modules.
 
 use burn::tensor::Device;
-use lmc::checkpoint::State;
-use lmc::network::NetworkConfig;
-use lmc::{Learned, Material, Result};
-use lmc_streams::Seed;
+use lmc::{NetworkConfig, Result};
+use lmc_streams::{Batch, Seed};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::Monolith;
+use crate::headed_network::{BatchLoss, HeadedNetwork};
 use crate::registry::{MethodConfig, Width};
+use crate::single_network::{Objective, SingleNetwork};
 use crate::training::TrainingConfig;
 
 /// Settings of Finetune and Finetune-L.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinetuneConfig {
-    /// How it is trained.
+    /// Hyperparameters of training.
     pub training: TrainingConfig,
-    /// `network`, or as many parameters as some modules have.
+    /// Width of the network: `network`, or that of a network with as many parameters as some modules.
     pub width: Width,
 }
-
-/// One network for all tasks.
-#[derive(Clone, Debug)]
-pub struct Finetune(Monolith);
 
 impl MethodConfig for FinetuneConfig {
     type Method = Finetune;
@@ -44,44 +37,19 @@ impl MethodConfig for FinetuneConfig {
 
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Finetune> {
         let seed = Seed::root(seed).named("finetune");
-        Ok(Finetune(Monolith::new(&self.width.apply(network), &self.training, seed, false, device)?))
+        SingleNetwork::new(&self.width.apply(network), &self.training, CrossEntropy, seed, device)
     }
 }
 
-impl Method for Finetune {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        self.0.begin(material)
-    }
+/// One network for all tasks, trained for cross-entropy alone.
+pub type Finetune = SingleNetwork<CrossEntropy>;
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        self.0.epoch(material, listen, &mut |network, batch| network.plain(batch))
-    }
+/// Cross-entropy of the newest task, and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy;
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        self.0.finish()
-    }
-
-    fn progress(&self) -> Option<(usize, usize)> {
-        self.0.progress()
-    }
-
-    fn answers(&self) -> Result<Box<dyn Answers>> {
-        Ok(Box::new(self.0.answers()?))
-    }
-
-    fn normalises(&self) -> bool {
-        self.0.training.normalise
-    }
-
-    fn capacity(&self) -> Capacity {
-        self.0.capacity()
-    }
-
-    fn state(&self) -> Result<State> {
-        Ok(self.0.state(&Value::Null, Vec::new()))
-    }
-
-    fn restore(&mut self, state: State) -> Result<()> {
-        self.0.restore(&state)
+impl Objective for CrossEntropy {
+    fn loss(&mut self, network: &mut HeadedNetwork, batch: &Batch) -> Result<BatchLoss> {
+        network.cross_entropy(batch)
     }
 }

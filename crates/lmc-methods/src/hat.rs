@@ -1,55 +1,56 @@
-//! Hard attention to the task: every task has a nearly binary mask over the channels of every layer, learned with it, and
-//! weights between channels that old tasks use do not move (Serrà and others 2018; specification §2.4).
+//! Hard attention to the task: every task has a nearly binary mask over the channels of every layer, which is trained with
+//! it, and weights between channels that earlier tasks use do not move (Serrà and others 2018; specification §2.4).
 //!
 //! The mask of a layer is `sigmoid(s · e)` with an embedding `e` of the task, and multiplies the layer's pooled output. `s`
 //! rises within every epoch from `1 / smax` to `smax`; at test it is `smax`. Gradients of weights are scaled by what old
-//! tasks leave over, those of embeddings are compensated for the annealing. Plain stochastic gradient descent, whose rate
+//! tasks leave over, those of embeddings are compensated for the annealing. NamedTensor stochastic gradient descent, whose rate
 //! falls when the validation loss does.
 
 mod gradients;
 mod masked;
-mod model;
+mod network;
 
 use burn::tensor::{Device, Gradients, Tensor};
-use lmc::checkpoint::State;
-use lmc::module::FrozenFunctional;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::{Draw, Plain, Walk, freeze, plain, tensor, train, values, without_gradients};
-use lmc::{Error, Learned, Material, Result};
+use lmc::internals::inference::evaluation::Classify;
+use lmc::internals::module::FrozenFunctional;
+use lmc::internals::tensors::{
+    Draw, NamedTensor, Walk, below, correct, freeze, images, parameter_count, plain, prefixed, scalar,
+    tensor, train, values, without_gradients,
+};
+use lmc::internals::training::EpochMetrics;
+use lmc::internals::training::checkpoint::State;
+use lmc::internals::training::step::cross_entropy;
+use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::gradients::{Apply, Collect};
-use self::masked::{Masked, masked};
-use self::model::{Model, OfTask};
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::nothing_open;
+use self::masked::{MaskedClassifier, masked};
+use self::network::{MaskedNetwork, TaskParts};
+use crate::checkpoint::{damaged, fill_from, fill_model, parse, state_of};
+use crate::method::{Capacity, Listen, Method, no_open_task};
 use crate::registry::{MethodConfig, Width};
-use crate::tally::Tally;
-use crate::training::{
-    TrainingConfig, below, cross_entropy, fill_from, fill_model, parse, prefixed, right, scalar, state_of,
-};
-use crate::trunk::{Classifier, layer_multiply_adds, parameters};
+use crate::training::{TrainingConfig, count_batch};
+use crate::trunk::{LinearHead, layer_multiply_adds};
 
 /// Settings of HAT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HatConfig {
-    /// Epochs (at most), batch and weight decay; the learning rate is where it starts.
+    /// Hyperparameters of training: epochs are the most that a task gets, and the learning rate is the first.
     pub training: TrainingConfig,
-    /// The network's width.
+    /// Width of the network.
     pub width: Width,
-    /// Of the regulariser that keeps masks small; 1 by default.
+    /// Weight of the regulariser that keeps masks small; 1 by default.
     pub regulariser: f64,
-    /// Largest `s`, above 1; 100 by default.
+    /// Largest scale `s`, above 1; 100 by default.
     pub largest_scale: f64,
-    /// Epochs without a smaller validation loss after which the rate falls to a third; 5 by default.
+    /// Number of epochs without a smaller validation loss after which the learning rate falls to a third; 5 by default.
     pub patience: usize,
-    /// The rate below which a task is over; 1e-4 by default.
+    /// Learning rate below which the training of a task ends; 1e-4 by default.
     pub smallest_rate: f64,
-    /// Gradients are cut to this length; 10000 by default.
+    /// Largest norm of the gradients of a step; longer ones are scaled down to it. 10000 by default.
     pub clip: f64,
     /// Whether every task has batch norms of its own; true by default, false on S_in.
     pub norm_per_task: bool,
@@ -75,7 +76,7 @@ impl MethodConfig for HatConfig {
     type Method = Hat;
 
     fn preset(_: &str, stream: &str) -> Result<Self> {
-        // Paper: table of hyperparameters is silent; these are the authors' commands. S_out has none: as S-.
+        // Paper: the table of hyperparameters does not have them; these are the authors' commands. S_out has none: as S-.
         let (rate, regulariser, largest_scale, weight_decay) = match stream {
             "s_plus" => (0.1, 4.0, 200.0, 1e-4),
             "s_in" => (0.01, 0.75, 200.0, 1e-3),
@@ -118,39 +119,45 @@ impl MethodConfig for HatConfig {
         let layers = network.layers().into_iter().enumerate();
         let layers = layers.map(|(at, layer)| layer.functional.init(&seed.numbered(at as u64), &device));
         let used = vec![vec![0.0; network.width]; network.depth];
-        let model = Model { layers: layers.collect(), tasks: Vec::new() };
+        let model = MaskedNetwork { layers: layers.collect(), tasks: Vec::new() };
         Ok(Hat { config: self.clone(), network, seed, device, model, used, open: None })
     }
 }
 
-/// A network with masks.
+/// A network with a mask for each task.
 #[derive(Clone, Debug)]
 pub struct Hat {
     config: HatConfig,
     network: NetworkConfig,
     seed: Seed,
     device: Device,
-    model: Model,
-    /// How much old tasks use each channel, `[layer][channel]`: the largest of their masks.
+    model: MaskedNetwork,
+    /// How much earlier tasks use each channel, `[layer][channel]`: the largest of their masks.
     used: Vec<Vec<f32>>,
-    open: Option<Schedule>,
+    open: Option<HatTraining>,
 }
 
-/// Where the open task is.
+/// The open task. Unlike other baselines HAT keeps the state with the lowest validation loss, and uses no Adam.
 #[derive(Clone, Debug)]
-struct Schedule {
+struct HatTraining {
     task: String,
+    /// Epochs that are done.
     epoch: usize,
+    /// Epochs that the task gets; fewer once the learning rate is too small.
     epochs: usize,
+    /// Learning rate.
     rate: f64,
+    /// Epochs since the validation loss or the learning rate last fell.
     waited: usize,
-    /// Epoch, validation loss, accuracy.
+    /// Epoch, validation loss and accuracy of the best state.
     best: Option<(usize, f64, f64)>,
-    tensors: Vec<Plain>,
+    /// Copy of the best state.
+    tensors: Vec<NamedTensor>,
 }
 
 impl Hat {
-    fn new_task(&self, classes: usize) -> OfTask {
+    /// Draws the parts of a new task.
+    fn new_task(&self, classes: usize) -> TaskParts {
         let seed = self.seed.named("task").numbered(self.model.tasks.len() as u64);
         let mut draw = Draw::new(&seed.named("embeddings"), &self.device);
         let width = self.network.width;
@@ -158,15 +165,15 @@ impl Hat {
             let layers = self.network.layers().into_iter();
             layers.map(|layer| layer.functional.init(&seed, &self.device)).collect()
         });
-        OfTask {
+        TaskParts {
             embeddings: (0..self.network.depth).map(|_| draw.normal([width], 1.0)).collect(),
             norms,
-            head: Classifier::new(self.network.features(), classes, &seed.named("head"), &self.device),
+            head: LinearHead::new(self.network.features(), classes, &seed.named("head"), &self.device),
         }
     }
 
-    /// Lets gradients reach what the open task trains.
-    fn track(&mut self) {
+    /// Makes what the open task trains collect gradients, and freezes the rest.
+    fn make_trainable(&mut self) {
         freeze(&mut self.model);
         self.model.layers.iter_mut().for_each(train);
         if let Some(task) = self.model.tasks.last_mut() {
@@ -174,7 +181,7 @@ impl Hat {
         }
     }
 
-    /// Logits of a training batch, and the masks that it passed.
+    /// Logits `[batch, class]` of a training batch, and the masks of each layer.
     fn forward(&mut self, batch: Tensor<4>, scale: f64) -> Result<(Tensor<2>, Vec<Tensor<1>>)> {
         let task = self.model.tasks.len() - 1;
         let masks = self.model.masks(task, scale);
@@ -190,7 +197,7 @@ impl Hat {
         Ok((self.model.tasks[task].head.logits(x.flatten(1, 3)), masks))
     }
 
-    /// Keeps masks small where old tasks do not use channels anyway.
+    /// The mean mask over channels that earlier tasks do not use: keeps masks small.
     fn regulariser(&self, masks: &[Tensor<1>]) -> Tensor<1> {
         let mut sum = tensor(vec![0.0], [1], &self.device);
         let mut free = 0.0;
@@ -202,7 +209,7 @@ impl Hat {
         sum.div_scalar(free.max(1e-6) as f32)
     }
 
-    /// One step down.
+    /// One step of gradient descent.
     fn step(&mut self, gradients: &mut Gradients, rate: f64, scale: f64) {
         let mut parts: Vec<Vec<f32>> = Vec::new();
         let mut collect =
@@ -217,20 +224,20 @@ impl Hat {
 
     /// Mean loss, regulariser included, and accuracy on validation images, at the largest scale.
     fn validate(&self, val: &TaskSet, normalisation: Option<&Normalisation>) -> Result<(f64, f64)> {
-        let answers = self.masked_answers()?;
+        let classifier = self.masked_classifier()?;
         let task = self.model.tasks.len() - 1;
-        let (mut loss, mut correct) = (0.0, 0);
+        let (mut loss, mut right) = (0.0, 0);
         for batch in self.config.training.stored(normalisation).init(val)? {
-            let logits = answers.logits(&images(&batch, &self.device.clone().inner()), task)?;
-            correct += right(&logits, &batch.labels);
+            let logits = classifier.logits(&images(&batch, &self.device.clone().inner()), task)?;
+            right += correct(&logits, &batch.labels);
             loss += scalar(&cross_entropy(logits, &batch.labels)) * batch.labels.len() as f64;
         }
         let count = val.len().max(1) as f64;
-        let open = scalar(&self.regulariser(&self.model.masks(task, self.config.largest_scale)));
-        Ok((loss / count + self.config.regulariser * open, correct as f64 / count))
+        let regulariser = scalar(&self.regulariser(&self.model.masks(task, self.config.largest_scale)));
+        Ok((loss / count + self.config.regulariser * regulariser, right as f64 / count))
     }
 
-    fn masked_answers(&self) -> Result<Masked> {
+    fn masked_classifier(&self) -> Result<MaskedClassifier> {
         let model = without_gradients(&self.model);
         let of_task = |task: usize| {
             let layers =
@@ -238,48 +245,49 @@ impl Hat {
             Ok((layers.collect::<Result<Vec<_>>>()?, model.masks(task, self.config.largest_scale)))
         };
         let paths = (0..model.tasks.len()).map(of_task).collect::<Result<Vec<_>>>()?;
-        Ok(Masked { paths, heads: model.tasks.into_iter().map(|task| task.head).collect() })
+        Ok(MaskedClassifier { paths, heads: model.tasks.into_iter().map(|task| task.head).collect() })
     }
 }
 
 impl Method for Hat {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        let task = self.new_task(material.classes.len());
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
+        let task = self.new_task(data.classes.len());
         self.model.tasks.push(task);
-        self.open = Some(Schedule {
-            task: material.task.to_owned(),
+        self.open = Some(HatTraining {
+            task: data.name.to_owned(),
             epoch: 0,
-            epochs: self.config.training.epochs_for(material.train),
+            epochs: self.config.training.epochs_for(data.train),
             rate: self.config.training.learning_rate,
             waited: 0,
             best: None,
             tensors: Vec::new(),
         });
-        self.track();
+        self.make_trainable();
         Ok(())
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        let mut open = self.open.take().ok_or_else(nothing_open)?;
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        let mut open = self.open.take().ok_or_else(no_open_task)?;
         let (epoch, number) = (open.epoch, self.model.tasks.len() as u64 - 1);
-        let normalisation = self.config.training.normalisation(material.train);
+        let normalisation = self.config.training.normalisation(data.train);
         let seed = self.seed.named("batches").numbered(number).numbered(epoch as u64);
-        let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(material.train)?;
-        let images_in_all = material.train.len().max(1) as f64;
-        let mut tally = Tally::new(material.task, epoch, open.epochs, batches.len());
+        let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(data.train)?;
+        let images_in_all = data.train.len().max(1) as f64;
+        let epochs = open.epochs;
+        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
         for batch in batches {
             let smallest = 1.0 / self.config.largest_scale;
-            let progress = tally.seen() as f64 / images_in_all;
+            let progress = metrics.images() as f64 / images_in_all;
             let scale = (self.config.largest_scale - smallest) * progress + smallest;
             let (logits, masks) = self.forward(images(&batch, &self.device), scale)?;
             let loss = cross_entropy(logits.clone(), &batch.labels)
                 + self.regulariser(&masks).mul_scalar(self.config.regulariser as f32);
-            tally.batch(&loss, &logits, &batch.labels, listen)?;
+            count_batch(&mut metrics, &loss, &logits, &batch.labels, listen)?;
             self.step(&mut loss.backward(), open.rate, scale);
         }
         let mut val_accuracy = None;
-        if !material.val.is_empty() {
-            let (loss, accuracy) = self.validate(material.val, normalisation.as_ref())?;
+        if !data.val.is_empty() {
+            let (loss, accuracy) = self.validate(data.val, normalisation.as_ref())?;
             val_accuracy = Some(accuracy);
             if open.best.is_none_or(|(_, best, _)| loss < best) {
                 open.best = Some((epoch, loss, accuracy));
@@ -299,12 +307,12 @@ impl Method for Hat {
         }
         let more = open.epoch < open.epochs;
         self.open = Some(open);
-        tally.end(val_accuracy, vec![1; self.network.depth], listen)?;
+        listen(metrics.end(epochs, val_accuracy, vec![1; self.network.depth]))?;
         Ok(more)
     }
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        let mut open = self.open.take().ok_or_else(nothing_open)?;
+    fn finish(&mut self, _: TaskData<'_>) -> Result<TaskReport> {
+        let mut open = self.open.take().ok_or_else(no_open_task)?;
         if open.best.is_some() {
             fill_from(&mut self.model, std::mem::take(&mut open.tensors))?;
         }
@@ -314,7 +322,7 @@ impl Method for Hat {
             used.iter_mut().zip(values(&mask)).for_each(|(used, mask)| *used = used.max(mask));
         }
         let modules = vec![1; self.network.depth];
-        Ok(Learned {
+        Ok(TaskReport {
             task: open.task,
             best_epoch: open.best.map_or(open.epoch.saturating_sub(1), |(epoch, ..)| epoch),
             epochs: open.epoch,
@@ -328,8 +336,8 @@ impl Method for Hat {
         self.open.as_ref().map(|open| (open.epoch, open.epochs))
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
-        Ok(Box::new(self.masked_answers()?))
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
+        Ok(Box::new(self.masked_classifier()?))
     }
 
     fn normalises(&self) -> bool {
@@ -341,7 +349,7 @@ impl Method for Hat {
         let head = (self.network.features() * classes) as u64;
         Capacity {
             modules: vec![1; self.network.depth],
-            parameters: parameters([&self.model]),
+            parameters: parameter_count(&self.model),
             multiply_adds: layer_multiply_adds(&self.network).iter().sum::<u64>() + head,
         }
     }
@@ -351,7 +359,7 @@ impl Method for Hat {
         let mut tensors = Vec::new();
         for (number, used) in self.used.iter().enumerate() {
             let (name, shape) = (format!("used{number}"), vec![used.len()]);
-            tensors.push(Plain { name, shape, values: used.clone() });
+            tensors.push(NamedTensor { name, shape, values: used.clone() });
         }
         let open = self.open.as_ref().map(|open| {
             tensors.extend(prefixed("best", open.tensors.clone()));
@@ -373,16 +381,16 @@ impl Method for Hat {
         fill_model(&mut self.model, &state.tensors)?;
         freeze(&mut self.model);
         for (number, used) in self.used.iter_mut().enumerate() {
-            let found = state.tensors.iter().find(|plain| plain.name == format!("used{number}"));
-            match found.filter(|plain| plain.values.len() == used.len()) {
-                Some(plain) => used.clone_from(&plain.values),
-                None => return Err(Error::setting("checkpoint", "masks are missing", "start the run anew")),
+            let found = state.tensors.iter().find(|tensor| tensor.name == format!("used{number}"));
+            match found.filter(|tensor| tensor.values.len() == used.len()) {
+                Some(tensor) => used.clone_from(&tensor.values),
+                None => return Err(damaged("masks are missing")),
             }
         }
         let open = &state.document["open"];
         self.open = None;
         if !open.is_null() {
-            self.open = Some(Schedule {
+            self.open = Some(HatTraining {
                 task: parse(&open["task"])?,
                 epoch: parse(&open["epoch"])?,
                 epochs: parse(&open["epochs"])?,
@@ -391,7 +399,7 @@ impl Method for Hat {
                 best: parse(&open["best"])?,
                 tensors: below("best", &state.tensors).into_values().collect(),
             });
-            self.track();
+            self.make_trainable();
         }
         Ok(())
     }

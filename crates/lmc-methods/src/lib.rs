@@ -1,11 +1,12 @@
-//! LMC and its rivals behind one small trait, a file each.
+//! LMC and the baselines that it is compared with, behind one small trait, a file each.
 //!
-//! 1. [`Method`] is all that the runner knows: it learns a task in epochs, answers, says how large it is, and can be put on
+//! 1. [`Method`] is all that the runner knows: a method learns a task in epochs, classifies, has a size, and can be put on
 //!    disk between any two epochs.
 //! 2. [`registry`] has the methods by name, each with its settings.
-//! 3. What several methods share: [`trunk`], the network; [`monolith`], one network for all tasks with a head for each;
-//!    [`pool`], modules that become more, and [`search`], how many a task needs; [`training`], settings and the
-//!    book-keeping of a task; [`tally`], that of an epoch.
+//! 3. Parts that several methods share: [`trunk`], layers and linear heads; [`headed_network`], a trunk with heads, and
+//!    [`single_network`], its training for an [`Objective`](single_network::Objective); [`module_pool`], modules that
+//!    become more, and [`search`], how many of them a task needs; [`training`], settings and the training of a task;
+//!    [`checkpoint`], states in parts.
 //!
 //! | file | methods |
 //! | --- | --- |
@@ -20,24 +21,25 @@
 //! | [`lwf`] | learning without forgetting |
 //! | [`features`] | nearest class mean, streaming LDA |
 
+pub mod checkpoint;
 pub mod ewc;
 pub mod experts;
 pub mod features;
 pub mod finetune;
 pub mod hat;
+pub mod headed_network;
 pub mod lmc_method;
 pub mod lwf;
 pub mod method;
 pub mod mntdp;
-pub mod monolith;
-pub mod pool;
+pub mod module_pool;
 pub mod registry;
 pub mod replay;
 pub mod search;
+pub mod single_network;
 pub mod soft_gating;
-pub mod tally;
 pub mod training;
 pub mod trunk;
 
-pub use method::{Answer, Answers, Capacity, Hint, Listen, Method};
-pub use registry::{Entry, MethodConfig, find, methods};
+pub use method::{Capacity, Listen, Method};
+pub use registry::{MethodConfig, MethodEntry, find, methods};

@@ -1,26 +1,29 @@
-//! LMC itself as a method. LMC(A) and LMC(¬A) are one run, asked without and with the task; LMC(A,H) selects one module
-//! per layer and image.
+//! LMC itself as a method. LMC(A) and LMC(¬A) are one run, evaluated without and with the task ID; LMC(A,H) selects one
+//! module per layer and image.
 
 use std::path::Path;
 
-use burn::tensor::{Device, Tensor};
-use lmc::checkpoint::{self, State};
-use lmc::composition::Selection;
-use lmc::head::HeadSelection;
-use lmc::network::NetworkConfig;
-use lmc::prediction::{Company, Predictions, Predictor};
-use lmc::tensors::parameter_count;
-use lmc::{Learned, Learner, LearnerConfig, Material, Result, presets};
+use burn::tensor::Device;
+use lmc::internals::inference::evaluation::Classify;
+use lmc::internals::network::composition::Selection;
+use lmc::internals::tensors::parameter_count;
+use lmc::internals::training::checkpoint::State;
+use lmc::internals::training::config::EpochBudget;
+use lmc::{
+    LearnerConfig, Model, ModelConfig, NetworkConfig, Preparation, Preset, Result, TaskData, TaskReport,
+};
 
-use crate::method::{Answer, Answers, Capacity, Hint, Listen, Method};
+use crate::method::{Capacity, Listen, Method};
 use crate::registry::MethodConfig;
 use crate::trunk::layer_multiply_adds;
 
 impl MethodConfig for LearnerConfig {
-    type Method = Learner;
+    type Method = Model;
 
     fn preset(name: &str, preset: &str) -> Result<Self> {
-        let mut config = presets::preset(preset)?;
+        let mut config = preset.parse::<Preset>()?.learner();
+        // An experiment says how many epochs a task gets; only users' models count by images.
+        config.budget = EpochBudget::Fixed;
         if name == "lmc_a_hard" {
             config.composition.selection = Selection::Hard;
         }
@@ -31,32 +34,31 @@ impl MethodConfig for LearnerConfig {
         self.check()
     }
 
-    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Learner> {
-        Learner::new(network, self.clone(), seed, device)
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Model> {
+        let (network, learner, device) = (network.clone(), self.clone(), device.clone());
+        ModelConfig { network, learner, preparation: Preparation::default(), seed, device }.init()
     }
 }
 
-impl Method for Learner {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        self.begin(material)
+impl Method for Model {
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
+        self.begin(data)
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        self.epoch(material, &mut |_, event| listen(event))?;
-        Ok(self.lesson.as_ref().is_some_and(|lesson| lesson.epoch < lesson.epochs))
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        self.epoch(data, &mut |_, event| listen(event))?;
+        Ok(self.progress().is_some_and(|(done, epochs)| done < epochs))
     }
 
-    fn finish(&mut self, material: Material<'_>) -> Result<Learned> {
-        let learned = self.finish()?;
-        self.calibrate(self.network.heads.len() - 1, material.val)?;
-        Ok(learned)
+    fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
+        self.finish(data)
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
-        self.lesson.as_ref().map(|lesson| (lesson.epoch, lesson.epochs))
+        self.progress()
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
         Ok(Box::new(self.predictor()?))
     }
 
@@ -85,47 +87,15 @@ impl Method for Learner {
     }
 
     fn state(&self) -> Result<State> {
-        checkpoint::state(self)
+        self.state()
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
-        *self = checkpoint::restore(state, Path::new("checkpoint"), &self.network.device.clone().inner())?;
+        *self = Self::from_state(state, Path::new("checkpoint"), &self.network.device.clone().inner())?;
         Ok(())
     }
 
     fn save_model(&self, path: &Path) -> Result<()> {
         self.save(path)
     }
-}
-
-impl Answers for Predictor {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let mut looks = [None, None];
-        let mut answers = Vec::with_capacity(hints.len());
-        for hint in hints {
-            let (company, selection) = match *hint {
-                Hint::Task(task) => (Company::Batch, HeadSelection::Given(task)),
-                Hint::SameTask => (Company::Batch, HeadSelection::Batch),
-                Hint::Mixed => (Company::Batch, HeadSelection::Sample),
-                Hint::Alone => (Company::Alone, HeadSelection::Sample),
-            };
-            let place = usize::from(company == Company::Alone);
-            if looks[place].is_none() {
-                looks[place] = Some(self.look(images, company)?);
-            }
-            if let Some(look) = &looks[place] {
-                answers.push(answers_of(&look.answer(selection)?));
-            }
-        }
-        Ok(answers)
-    }
-}
-
-fn answers_of(predictions: &Predictions) -> Vec<Answer> {
-    let answer = |image: usize| Answer {
-        task: predictions.heads[image],
-        label: predictions.label(image) as u32,
-        weights: predictions.weights(image),
-    };
-    (0..predictions.heads.len()).map(answer).collect()
 }

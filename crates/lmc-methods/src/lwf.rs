@@ -1,33 +1,37 @@
-//! Learning without forgetting: on the images of a new task the old heads are to say what they said before it (Li and Hoiem
-//! 2016). Not in the paper; a reference that, like LMC, keeps no images.
+//! Learning without forgetting: while a new task is trained, the heads of earlier tasks are distilled from the network as
+//! it was before it (Li and Hoiem 2016). Not in the paper; a baseline that, like LMC, keeps no images.
+//!
+//! ```text
+//! objective = cross-entropy + strength T² Σ over earlier heads of the cross-entropy of softmax(logits / T)
+//!             against the distillation targets, the same probabilities before the task
+//! ```
 
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Device, Tensor, TensorData};
-use lmc::checkpoint::State;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::{Plain, values, without_gradients};
-use lmc::{Error, Learned, Material, Result};
-use lmc_streams::Seed;
+use lmc::internals::tensors::{NamedTensor, images, values};
+use lmc::internals::training::checkpoint::State;
+use lmc::internals::training::step::cross_entropy;
+use lmc::{Error, NetworkConfig, Result, TaskData};
+use lmc_streams::{Batch, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::Monolith;
+use crate::headed_network::{BatchLoss, HeadedNetwork};
 use crate::registry::{MethodConfig, Width};
-use crate::training::{TrainingConfig, cross_entropy};
+use crate::single_network::{Objective, SingleNetwork};
+use crate::training::TrainingConfig;
 
 /// Settings of LwF.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LwfConfig {
-    /// How it is trained.
+    /// Hyperparameters of training.
     pub training: TrainingConfig,
-    /// The network's width.
+    /// Width of the network.
     pub width: Width,
-    /// Of what old heads are to say, against the cross-entropy of the new task; 1 by default.
+    /// Weight of the distillation loss against the cross-entropy of the new task; 1 by default.
     pub strength: f64,
-    /// Of the softmax over what they say; 2 by default, as its authors have it.
+    /// Temperature T of the softmax in the distillation loss; 2 by default, as its authors have it.
     pub temperature: f64,
 }
 
@@ -62,106 +66,95 @@ impl MethodConfig for LwfConfig {
 
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Lwf> {
         let seed = Seed::root(seed).named("lwf");
-        let network = Monolith::new(&self.width.apply(network), &self.training, seed, true, device)?;
-        Ok(Lwf { config: self.clone(), network, said: Vec::new() })
+        let objective = Distillation { config: self.clone(), targets: Vec::new() };
+        SingleNetwork::new(&self.width.apply(network), &self.training, objective, seed, device)
     }
 }
 
-/// A network whose old heads are held to what they said.
+/// A network whose earlier heads are distilled.
+pub type Lwf = SingleNetwork<Distillation>;
+
+/// Cross-entropy of the newest task, and distillation of the heads of earlier tasks.
 #[derive(Clone, Debug)]
-pub struct Lwf {
+pub struct Distillation {
     config: LwfConfig,
-    network: Monolith,
-    /// Softened probabilities of each old head for each training image of the open task, `[head][image, class]`.
-    said: Vec<Plain>,
+    /// Distillation targets: softened probabilities of each earlier head for each training image of the open task before
+    /// it was trained, `[head][image, class]`.
+    targets: Vec<NamedTensor>,
 }
 
-impl Lwf {
-    /// What the old heads say about the images of a task before it is learned.
-    fn listen_to_old(&self, material: Material<'_>) -> Result<Vec<Plain>> {
-        let normalisation = self.config.training.normalisation(material.train);
-        let (trunk, device) = (self.network.trunk.frozen()?, self.network.device.clone().inner());
-        let heads: Vec<_> = self.network.heads.iter().map(without_gradients).collect();
-        let mut said: Vec<Vec<f32>> = vec![Vec::new(); heads.len()];
-        for batch in self.config.training.stored(normalisation.as_ref()).init(material.train)? {
-            let features = trunk.features(images(&batch, &device))?;
-            for (head, said) in heads.iter().zip(&mut said) {
+/// Name of the tensors of distillation targets in states, in front of the number of the head.
+const TARGETS: &str = "said";
+
+impl Distillation {
+    /// Computes the distillation targets for the training images of a task.
+    fn targets(&self, network: &HeadedNetwork, data: TaskData<'_>) -> Result<Vec<NamedTensor>> {
+        let normalisation = network.training.normalisation(data.train);
+        let (frozen, device) = (network.classifier()?, network.device.clone().inner());
+        let mut targets: Vec<Vec<f32>> = vec![Vec::new(); frozen.heads.len()];
+        for batch in network.training.stored(normalisation.as_ref()).init(data.train)? {
+            let features = frozen.trunk.features(images(&batch, &device))?;
+            for (head, targets) in frozen.heads.iter().zip(&mut targets) {
                 let logits = head.logits(features.clone()).div_scalar(self.config.temperature as f32);
-                said.extend(values(&softmax(logits, 1)));
+                targets.extend(values(&softmax(logits, 1)));
             }
         }
-        let named = |(number, (values, head)): (usize, (Vec<f32>, &crate::trunk::Classifier))| Plain {
-            name: format!("said{number}"),
-            shape: vec![material.train.len(), head.classes()],
+        let named = |(number, (head, values))| NamedTensor {
+            name: format!("{TARGETS}{number}"),
+            shape: vec![data.train.len(), crate::trunk::LinearHead::classes(head)],
             values,
         };
-        Ok(said.into_iter().zip(&heads).enumerate().map(named).collect())
+        Ok(frozen.heads.iter().zip(targets).enumerate().map(named).collect())
     }
 }
 
-/// The rows of these images.
-fn rows(of: &Plain, positions: &[u32], device: &Device) -> Tensor<2> {
-    let classes = of.shape[1];
-    let row = |&position: &u32| &of.values[position as usize * classes..(position as usize + 1) * classes];
+/// The rows `[image, class]` of a table at these positions.
+fn rows_at(table: &NamedTensor, positions: &[u32], device: &Device) -> Tensor<2> {
+    let classes = table.shape[1];
+    let row = |&position: &u32| &table.values[position as usize * classes..(position as usize + 1) * classes];
     let values: Vec<f32> = positions.iter().flat_map(row).copied().collect();
     Tensor::from_data(TensorData::new(values, [positions.len(), classes]), device)
 }
 
-impl Method for Lwf {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        self.said = self.listen_to_old(material)?;
-        self.network.begin(material)
+impl Objective for Distillation {
+    fn trains_old_heads(&self) -> bool {
+        true
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        let (said, temperature) = (&self.said, self.config.temperature as f32);
-        let strength = self.config.strength as f32;
-        self.network.epoch(material, listen, &mut |network, batch| {
-            let features = network.trunk.train(network.images(batch))?;
-            let logits = network.head()?.logits(features.clone());
-            let mut loss = cross_entropy(logits.clone(), &batch.labels);
-            // Without strength old heads get no gradient, so that weight decay leaves them alone too: Finetune.
-            let heads = network.heads.iter().zip(said).filter(|_| strength > 0.0);
-            for (head, said) in heads {
-                let now = log_softmax(head.logits(features.clone()).div_scalar(temperature), 1);
-                let before = rows(said, &batch.positions, &network.device);
-                let differs = -(now * before).sum_dim(1).mean();
-                loss = loss + differs.mul_scalar(strength * temperature * temperature);
-            }
-            Ok((loss, logits))
-        })
+    fn begin(&mut self, network: &HeadedNetwork, data: TaskData<'_>) -> Result<usize> {
+        self.targets = self.targets(network, data)?;
+        Ok(network.heads.len())
     }
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        self.said.clear();
-        self.network.finish()
+    fn loss(&mut self, network: &mut HeadedNetwork, batch: &Batch) -> Result<BatchLoss> {
+        let (strength, temperature) = (self.config.strength as f32, self.config.temperature as f32);
+        let features = network.training_features(batch)?;
+        let logits = network.newest_head()?.logits(features.clone());
+        let mut loss = cross_entropy(logits.clone(), &batch.labels);
+        // Without strength earlier heads get no gradient, so that weight decay leaves them alone too: Finetune.
+        let heads = network.heads.iter().zip(&self.targets).filter(|_| strength > 0.0);
+        for (head, targets) in heads {
+            let softened = log_softmax(head.logits(features.clone()).div_scalar(temperature), 1);
+            let targets = rows_at(targets, &batch.positions, &network.device);
+            let distillation = -(softened * targets).sum_dim(1).mean();
+            loss = loss + distillation.mul_scalar(strength * temperature * temperature);
+        }
+        Ok(BatchLoss { loss, logits })
     }
 
-    fn progress(&self) -> Option<(usize, usize)> {
-        self.network.progress()
+    fn finish(&mut self, _: &HeadedNetwork, _: TaskData<'_>) -> Result<()> {
+        self.targets.clear();
+        Ok(())
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
-        Ok(Box::new(self.network.answers()?))
+    fn state(&self) -> State {
+        State { document: Value::Null, tensors: self.targets.clone() }
     }
 
-    fn normalises(&self) -> bool {
-        self.config.training.normalise
-    }
-
-    fn capacity(&self) -> Capacity {
-        self.network.capacity()
-    }
-
-    fn state(&self) -> Result<State> {
-        Ok(self.network.state(&Value::Null, self.said.clone()))
-    }
-
-    fn restore(&mut self, state: State) -> Result<()> {
-        let mut said: Vec<Plain> =
-            state.tensors.iter().filter(|plain| plain.name.starts_with("said")).cloned().collect();
-        said.sort_by_key(|plain| plain.name["said".len()..].parse::<usize>().unwrap_or(0));
-        self.said = said;
-        self.network.restore(&state)
+    fn restore(&mut self, _: &HeadedNetwork, state: &State) -> Result<()> {
+        let number = |tensor: &NamedTensor| tensor.name.strip_prefix(TARGETS)?.parse::<usize>().ok();
+        self.targets = state.tensors.iter().filter(|tensor| number(tensor).is_some()).cloned().collect();
+        self.targets.sort_by_key(number);
+        Ok(())
     }
 }

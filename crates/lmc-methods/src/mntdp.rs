@@ -1,38 +1,40 @@
 //! MNTDP: a network of modules, one path of which serves each task (Veniat and others 2021; specification §2.5, as the
 //! paper's authors ran it).
 //!
-//! For a new task the stored path whose features tell it best by nearest neighbours is taken as prior. Candidates keep a
-//! lower part of it, frozen, and have new modules above: none, one, …, all. Each is trained, and the one with the best
-//! validation accuracy stays. At test the task's ID gives path and head; MNTDP(A) takes the path whose answers have the
-//! lowest entropy. What a frozen part makes of an image is computed once per candidate.
+//! For a new task the stored path whose features separate its classes best, by nearest neighbours, is taken as prior.
+//! Candidates keep a lower part of it, frozen, and have new modules above: none, one, …, all. Each is trained, and the one
+//! with the best validation accuracy stays. At test the task ID gives path and head; MNTDP(A) takes the path whose
+//! predictions have the lowest entropy. The output of a frozen part is computed once per candidate for all images.
 
 mod neighbours;
 mod paths;
 
 use burn::tensor::Device;
-use lmc::checkpoint::State;
-use lmc::functional::Functional;
-use lmc::module::FrozenFunctional;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::{Visitor, Walk, join, train, values, without_gradients};
-use lmc::{Error, Learned, Material, Result};
+use lmc::internals::inference::evaluation::Classify;
+use lmc::internals::module::FrozenFunctional;
+use lmc::internals::module::functional::Functional;
+use lmc::internals::tensors::{
+    Visitor, Walk, correct, images, join, parameter_count, train, values, without_gradients,
+};
+use lmc::internals::training::EpochMetrics;
+use lmc::internals::training::checkpoint::State;
+use lmc::internals::training::step::cross_entropy;
+use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use self::neighbours::{Kept, neighbour_accuracy};
-use self::paths::Paths;
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::nothing_open;
-use crate::pool::{Pool, new_modules};
+use self::neighbours::{CachedMaps, neighbour_accuracy};
+use self::paths::PathClassifier;
+use crate::checkpoint::{damaged, fill_model, parse, state_of};
+use crate::method::{Capacity, Listen, Method, no_open_task};
+use crate::module_pool::{ModulePool, new_modules};
 use crate::registry::MethodConfig;
-use crate::search::{Place, Search};
-use crate::tally::Tally;
-use crate::training::{TrainingConfig, cross_entropy, fill_model, parse, right, state_of};
-use crate::trunk::{Classifier, layer_multiply_adds, parameters};
+use crate::search::{CandidateSpec, Search};
+use crate::training::{TrainingConfig, count_batch};
+use crate::trunk::{LinearHead, layer_multiply_adds};
 
-/// Which images the nearest neighbours are tested on.
+/// The images whose nearest neighbours are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorBy {
@@ -46,11 +48,11 @@ pub enum PriorBy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MntdpConfig {
-    /// How each candidate is trained.
+    /// Hyperparameters of training, the same for each candidate.
     pub training: TrainingConfig,
     /// Nearest neighbours that vote for the prior path, 1 or more; 5 by default.
     pub neighbours: usize,
-    /// Which images they are tested on.
+    /// The images whose nearest neighbours are looked up; `validation` by default.
     pub prior_by: PriorBy,
 }
 
@@ -91,7 +93,7 @@ impl MethodConfig for MntdpConfig {
             network: network.clone(),
             seed: Seed::root(seed).named("mntdp"),
             device: device.clone().autodiff(),
-            pool: Pool::new(network),
+            pool: ModulePool::new(network),
             paths: Vec::new(),
             open: None,
             cache: None,
@@ -106,19 +108,19 @@ pub struct Mntdp {
     network: NetworkConfig,
     seed: Seed,
     device: Device,
-    pool: Pool,
+    pool: ModulePool,
     /// The module of each layer, by task.
     paths: Vec<Vec<usize>>,
-    open: Option<Open>,
-    /// Not part of the state: it can be computed again.
-    cache: Option<Cache>,
+    open: Option<PathSearch>,
+    /// Output of the kept layers of the current candidate; not part of the state, as it can be computed again.
+    cache: Option<CandidateCache>,
 }
 
-/// What a candidate adds to the part that it keeps.
+/// New modules and head of a candidate, above the layers that it keeps.
 #[derive(Clone, Debug)]
 struct Suffix {
     modules: Vec<Functional>,
-    head: Classifier,
+    head: LinearHead,
 }
 
 impl Walk for Suffix {
@@ -130,20 +132,20 @@ impl Walk for Suffix {
     }
 }
 
-/// A task whose path is searched for.
+/// The open task, while its path is searched for.
 #[derive(Clone, Debug)]
-struct Open {
-    /// The task whose path candidates keep the lower part of; `None` for the first task.
+struct PathSearch {
+    /// The task of whose path candidates keep the lower part; `None` for the first task.
     prior: Option<usize>,
     search: Search<Suffix>,
 }
 
-/// What the kept part of a candidate makes of the images of a task.
+/// Output of the kept layers of a candidate for the images of a task.
 #[derive(Clone, Debug)]
-struct Cache {
+struct CandidateCache {
     candidate: usize,
-    train: Kept,
-    val: Kept,
+    train: CachedMaps,
+    val: CachedMaps,
 }
 
 impl Mntdp {
@@ -156,22 +158,22 @@ impl Mntdp {
         .collect()
     }
 
-    /// What a frozen prefix makes of a set.
-    fn kept(
+    /// Feature maps of a set behind frozen layers.
+    fn cached_maps(
         &self,
         prefix: &[FrozenFunctional],
         set: &TaskSet,
         scale: Option<&Normalisation>,
-    ) -> Result<Kept> {
+    ) -> Result<CachedMaps> {
         let device = self.device.clone().inner();
         let shape = set.shape();
-        let mut kept = Kept {
+        let mut maps = CachedMaps {
             values: Vec::new(),
             shape: [shape.channels, shape.height, shape.width],
             labels: Vec::new(),
         };
         if set.is_empty() {
-            return Ok(kept);
+            return Ok(maps);
         }
         for batch in self.config.training.stored(scale).init(set)? {
             let mut x = images(&batch, &device);
@@ -179,27 +181,27 @@ impl Mntdp {
                 x = layer.forward(x)?;
             }
             let [_, channels, height, width] = x.dims();
-            kept.shape = [channels, height, width];
-            kept.values.extend(values(&x));
-            kept.labels.extend(&batch.labels);
+            maps.shape = [channels, height, width];
+            maps.values.extend(values(&x));
+            maps.labels.extend(&batch.labels);
         }
-        Ok(kept)
+        Ok(maps)
     }
 
-    /// The stored path that tells the new task best by nearest neighbours, the first of equals.
-    fn prior(&self, material: Material<'_>) -> Result<Option<usize>> {
+    /// The task whose path separates the classes of the new task best by nearest neighbours, the first of equals.
+    fn prior(&self, data: TaskData<'_>) -> Result<Option<usize>> {
         if self.paths.len() < 2 {
             return Ok((self.paths.len() == 1).then_some(0));
         }
-        let scale = self.config.training.normalisation(material.train);
+        let scale = self.config.training.normalisation(data.train);
         let mut best: Option<(usize, f64)> = None;
         for task in 0..self.paths.len() {
             let prefix = self.prefix(task, self.network.depth)?;
-            let train = self.kept(&prefix, material.train, scale.as_ref())?;
+            let train = self.cached_maps(&prefix, data.train, scale.as_ref())?;
             let accuracy = match self.config.prior_by {
                 PriorBy::Training => neighbour_accuracy(&train, &train, self.config.neighbours),
                 PriorBy::Validation => {
-                    let val = self.kept(&prefix, material.val, scale.as_ref())?;
+                    let val = self.cached_maps(&prefix, data.val, scale.as_ref())?;
                     neighbour_accuracy(&train, &val, self.config.neighbours)
                 }
             };
@@ -211,19 +213,19 @@ impl Mntdp {
     }
 
     /// New modules above the kept layers, and a new head.
-    fn suffix(&self, Place { candidate, from, classes }: Place) -> Suffix {
+    fn suffix(&self, CandidateSpec { candidate, from, classes }: CandidateSpec) -> Suffix {
         let seed = self.seed.named("task").numbered(self.paths.len() as u64).numbered(candidate as u64);
         let mut suffix = Suffix {
             modules: new_modules(&self.network, from, &seed, &self.device),
-            head: Classifier::new(self.network.features(), classes, &seed.named("head"), &self.device),
+            head: LinearHead::new(self.network.features(), classes, &seed.named("head"), &self.device),
         };
         train(&mut suffix);
         suffix
     }
 
-    /// The cache for the candidate that is being trained.
-    fn fill_cache(&mut self, open: &Open, material: Material<'_>) -> Result<()> {
-        let Place { candidate, from, .. } = open.search.now();
+    /// Fills the cache for the current candidate, unless it is filled.
+    fn fill_cache(&mut self, open: &PathSearch, data: TaskData<'_>) -> Result<()> {
+        let CandidateSpec { candidate, from, .. } = open.search.current();
         if self.cache.as_ref().is_some_and(|cache| cache.candidate == candidate) {
             return Ok(());
         }
@@ -231,55 +233,55 @@ impl Mntdp {
             Some(prior) => self.prefix(prior, from)?,
             None => Vec::new(),
         };
-        let scale = self.config.training.normalisation(material.train);
-        self.cache = Some(Cache {
+        let scale = self.config.training.normalisation(data.train);
+        self.cache = Some(CandidateCache {
             candidate,
-            train: self.kept(&prefix, material.train, scale.as_ref())?,
-            val: self.kept(&prefix, material.val, scale.as_ref())?,
+            train: self.cached_maps(&prefix, data.train, scale.as_ref())?,
+            val: self.cached_maps(&prefix, data.val, scale.as_ref())?,
         });
         Ok(())
     }
 
-    /// Share of kept validation images that a suffix tells right; `None` if there are none.
-    fn validate(&self, suffix: &Suffix, val: &Kept) -> Result<Option<f64>> {
+    /// Share of cached validation images that a suffix classifies correctly; `None` if there are none.
+    fn validate(&self, suffix: &Suffix, val: &CachedMaps) -> Result<Option<f64>> {
         if val.labels.is_empty() {
             return Ok(None);
         }
         let suffix = without_gradients(suffix);
         let layers = suffix.modules.iter().map(FrozenFunctional::new).collect::<Result<Vec<_>>>()?;
-        let places: Vec<u32> = (0..val.labels.len() as u32).collect();
-        let mut told = 0;
-        for positions in places.chunks(self.config.training.batch) {
+        let all: Vec<u32> = (0..val.labels.len() as u32).collect();
+        let mut right = 0;
+        for positions in all.chunks(self.config.training.batch) {
             let (mut x, labels) = val.batch(positions, &self.device.clone().inner());
             for layer in &layers {
                 x = layer.forward(x)?;
             }
-            told += right(&suffix.head.logits(x.flatten(1, 3)), &labels);
+            right += correct(&suffix.head.logits(x.flatten(1, 3)), &labels);
         }
-        Ok(Some(told as f64 / places.len() as f64))
+        Ok(Some(right as f64 / all.len() as f64))
     }
 }
 
 impl Method for Mntdp {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
-        let prior = self.prior(material)?;
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
+        let prior = self.prior(data)?;
         let (number, depth) = (self.paths.len(), self.network.depth);
-        let search = Search::new(&self.config.training, material, number, depth, |place| self.suffix(place));
-        self.open = Some(Open { prior, search });
+        let search = Search::new(&self.config.training, data, number, depth, |spec| self.suffix(spec));
+        self.open = Some(PathSearch { prior, search });
         self.cache = None;
         Ok(())
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        let mut open = self.open.take().ok_or_else(nothing_open)?;
-        self.fill_cache(&open, material)?;
-        let Some(cache) = &self.cache else { return Err(nothing_open()) };
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        let mut open = self.open.take().ok_or_else(no_open_task)?;
+        self.fill_cache(&open, data)?;
+        let Some(cache) = &self.cache else { return Err(no_open_task()) };
         let search = &mut open.search;
         let (epoch, epochs) = search.progress();
-        let seed = self.seed.named("batches").numbered(search.lesson.number as u64).numbered(epoch as u64);
+        let seed = self.seed.named("batches").numbered(search.training.number as u64).numbered(epoch as u64);
         let order = seed.random().permutation(cache.train.labels.len());
         let batches = order.chunks(self.config.training.batch);
-        let mut tally = Tally::new(material.task, epoch, epochs, batches.len());
+        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
         for positions in batches {
             let (mut x, labels) = cache.train.batch(positions, &self.device);
             for functional in &mut search.parts.modules {
@@ -287,21 +289,21 @@ impl Method for Mntdp {
             }
             let logits = search.parts.head.logits(x.flatten(1, 3));
             let loss = cross_entropy(logits.clone(), &labels);
-            tally.batch(&loss, &logits, &labels, listen)?;
-            search.lesson.adam.step(&mut search.parts, &mut loss.backward());
+            count_batch(&mut metrics, &loss, &logits, &labels, listen)?;
+            search.training.adam.step(&mut search.parts, &mut loss.backward());
         }
         let val_accuracy = self.validate(&search.parts, &cache.val)?;
-        search.end_epoch(val_accuracy, &self.config.training, material, |place| self.suffix(place))?;
-        let more = search.more();
+        search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.suffix(spec))?;
+        let more = !search.is_done();
         self.open = Some(open);
-        tally.end(val_accuracy, self.pool.modules(), listen)?;
+        listen(metrics.end(epochs, val_accuracy, self.pool.modules()))?;
         Ok(more)
     }
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        let open = self.open.take().ok_or_else(nothing_open)?;
+    fn finish(&mut self, _: TaskData<'_>) -> Result<TaskReport> {
+        let open = self.open.take().ok_or_else(no_open_task)?;
         self.cache = None;
-        let (found, learned) = open.search.found().ok_or_else(nothing_open)?;
+        let (found, report) = open.search.best().ok_or_else(no_open_task)?;
         let modules_before = self.pool.modules();
         let mut path: Vec<usize> = match open.prior {
             Some(prior) => self.paths[prior][..found.from].to_vec(),
@@ -310,17 +312,17 @@ impl Method for Mntdp {
         path.extend(&modules_before[path.len()..]);
         self.paths.push(path);
         self.pool.add(found.from, found.parts.modules, found.parts.head);
-        Ok(Learned { modules_before, modules: self.pool.modules(), ..learned })
+        Ok(TaskReport { modules_before, modules: self.pool.modules(), ..report })
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
         self.open.as_ref().map(|open| open.search.progress())
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
         let pool = without_gradients(&self.pool);
         let layers = pool.layers.iter().map(|layer| layer.iter().map(FrozenFunctional::new).collect());
-        Ok(Box::new(Paths {
+        Ok(Box::new(PathClassifier {
             layers: layers.collect::<Result<Vec<Vec<_>>>>()?,
             heads: pool.heads,
             paths: self.paths.clone(),
@@ -332,28 +334,28 @@ impl Method for Mntdp {
     }
 
     fn capacity(&self) -> Capacity {
-        let classes = self.pool.heads.last().map_or(0, Classifier::classes);
+        let classes = self.pool.heads.last().map_or(0, LinearHead::classes);
         let head = (self.network.features() * classes) as u64;
         Capacity {
             modules: self.pool.modules(),
-            parameters: parameters([&self.pool]),
+            parameters: parameter_count(&self.pool),
             multiply_adds: layer_multiply_adds(&self.network).iter().sum::<u64>() + head,
         }
     }
 
     fn state(&self) -> Result<State> {
         let mut tensors = Vec::new();
-        let open = self
-            .open
-            .as_ref()
-            .map(|open| json!({ "prior": open.prior, "search": open.search.save(&mut tensors) }));
+        let open = match &self.open {
+            Some(open) => json!({ "prior": open.prior, "search": open.search.save(&mut tensors)? }),
+            None => Value::Null,
+        };
         let document = json!({ "pool": self.pool.document(), "paths": self.paths, "open": open });
         Ok(state_of(document, &self.pool, tensors))
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
         let document = &state.document;
-        self.pool = Pool::empty(&document["pool"], &self.network, &self.device)?;
+        self.pool = ModulePool::empty(&document["pool"], &self.network, &self.device)?;
         fill_model(&mut self.pool, &state.tensors)?;
         self.paths = parse(&document["paths"])?;
         let modules = self.pool.modules();
@@ -361,16 +363,15 @@ impl Method for Mntdp {
             path.len() == modules.len() && path.iter().zip(&modules).all(|(module, modules)| module < modules)
         };
         if self.paths.len() != self.pool.heads.len() || !self.paths.iter().all(fits) {
-            let problem = "its paths do not fit its modules";
-            return Err(Error::setting("checkpoint", problem, "start the run anew"));
+            return Err(damaged("its paths do not fit its modules"));
         }
         self.cache = None;
         self.open = None;
         let open = &document["open"];
         if !open.is_null() {
-            let (config, suffix) = (&self.config.training, |place| self.suffix(place));
+            let (config, suffix) = (&self.config.training, |spec| self.suffix(spec));
             let search = Search::load(&open["search"], &state.tensors, config, &self.device, suffix)?;
-            self.open = Some(Open { prior: parse(&open["prior"])?, search });
+            self.open = Some(PathSearch { prior: parse(&open["prior"])?, search });
         }
         Ok(())
     }

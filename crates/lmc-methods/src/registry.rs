@@ -1,8 +1,7 @@
 //! The methods by name. A new one is a file with a configuration and a method, and a line here.
 
 use burn::tensor::Device;
-use lmc::network::NetworkConfig;
-use lmc::{Error, LearnerConfig, Result};
+use lmc::{Error, LearnerConfig, NetworkConfig, Result};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -20,10 +19,10 @@ use crate::trunk::{WIDEST, width_of_modules};
 
 /// The settings of a method.
 pub trait MethodConfig: Serialize + for<'de> Deserialize<'de> + Sized {
-    /// What they make.
+    /// The method that the settings make.
     type Method: Method + 'static;
 
-    /// Settings for a variant (the method's name) as on this stream of the paper; on any other the general ones.
+    /// Settings of a variant, the method's name, for a stream of the paper; the general ones for any other.
     fn preset(name: &str, stream: &str) -> Result<Self>;
 
     /// Complains about values outside their range.
@@ -31,28 +30,29 @@ pub trait MethodConfig: Serialize + for<'de> Deserialize<'de> + Sized {
         Ok(())
     }
 
-    /// A method that knows nothing.
+    /// Makes a method that knows no task. All random draws come from `seed`.
     fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Self::Method>;
 }
 
-/// How wide the one network of a method is.
+/// Width of a network that does not grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Width {
     /// As `network.width` says.
     #[default]
     Network,
-    /// With as many parameters as this many modules. Paper: 24, on S_pl 20.
+    /// The width at which the network has as many parameters as this many modules. Paper: 24, on S_pl 20.
     Modules(usize),
-    /// So many channels. Released: 384, on S_pl 320.
+    /// This many channels. Released: 384, on S_pl 320.
     Channels(usize),
 }
 
 impl Width {
-    /// Keys of the ways that have a number.
-    const WAYS: [&'static str; 2] = ["modules", "channels"];
+    /// Keys of the variants that have a number.
+    const KEYS: [&'static str; 2] = ["modules", "channels"];
 
-    /// As many parameters as the largest modular network on a stream of the paper has, one module per layer and task.
+    /// The width for as many parameters as the largest modular network on a stream of the paper, which has a module per
+    /// layer and task.
     pub fn of_largest(stream: &str) -> Self {
         Self::Modules(if stream == "s_pl" { 20 } else { 24 })
     }
@@ -70,7 +70,7 @@ impl Width {
         Ok(())
     }
 
-    /// The network in this width.
+    /// The sizes of a network of this width.
     pub fn apply(self, network: &NetworkConfig) -> NetworkConfig {
         let width = match self {
             Self::Network => network.width,
@@ -81,43 +81,47 @@ impl Width {
     }
 }
 
-/// A method that can be run.
+/// A method of the registry.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Its name in experiments.
+pub struct MethodEntry {
+    /// Name in experiments.
     pub name: &'static str,
-    /// Its name in tables, as in the paper.
+    /// Name in tables, as in the paper.
     pub title: &'static str,
-    /// Whether it is asked without the task.
-    pub agnostic: bool,
-    /// The method that learns the same, bit for bit, and is asked without the task: who has a run of that needs none of this.
-    pub learns_as: Option<&'static str>,
+    /// Whether the method is evaluated without the task ID.
+    pub task_agnostic: bool,
+    /// The task-agnostic method that learns the same, bit for bit, so that one run of it gives the results of both.
+    pub derived_from: Option<&'static str>,
     resolve: Resolve,
     init: Init,
 }
 
-/// Settings from name, stream and changes.
+/// Makes complete settings from name, stream and changes.
 type Resolve = fn(&str, &str, Table) -> std::result::Result<Table, String>;
-/// A method from settings, sizes, seed and device.
+/// Makes a method from settings, sizes, seed and device.
 type Init = fn(&Table, &NetworkConfig, u64, &Device) -> Result<Box<dyn Method>>;
 
-/// One that is told the task at test.
-fn told<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
-    Entry { agnostic: false, ..agnostic::<C>(name, title) }
+/// A method that needs the task ID at test.
+fn task_aware<C: MethodConfig>(name: &'static str, title: &'static str) -> MethodEntry {
+    MethodEntry { task_agnostic: false, ..task_agnostic::<C>(name, title) }
 }
 
-/// One that is told the task and learns as another does that is not.
-fn told_of<C: MethodConfig>(other: &'static str, name: &'static str, title: &'static str) -> Entry {
-    Entry { learns_as: Some(other), ..told::<C>(name, title) }
+/// A method that is given the task ID at test and learns as a task-agnostic one does.
+fn task_aware_from<C: MethodConfig>(
+    other: &'static str,
+    name: &'static str,
+    title: &'static str,
+) -> MethodEntry {
+    MethodEntry { derived_from: Some(other), ..task_aware::<C>(name, title) }
 }
 
-/// One that is not told the task.
-fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
-    Entry {
+/// A method that needs no task ID at test.
+fn task_agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> MethodEntry {
+    MethodEntry {
         name,
         title,
-        agnostic: true,
-        learns_as: None,
+        task_agnostic: true,
+        derived_from: None,
         resolve: |name, stream, changes| {
             let mut table = Table::try_from(C::preset(name, stream).map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())?;
@@ -136,12 +140,12 @@ fn agnostic<C: MethodConfig>(name: &'static str, title: &'static str) -> Entry {
     }
 }
 
-/// What is wrong, and with which key.
+/// The message of a TOML error on one line.
 fn message(error: &toml::de::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A complaint about a setting, named as in an experiment.
+/// An error about a setting, with the name that the setting has in an experiment.
 fn within(part: &str, error: Error) -> Error {
     match error {
         Error::Input(lmc_streams::Error::Setting { field, problem, cure }) => {
@@ -151,10 +155,10 @@ fn within(part: &str, error: Error) -> Error {
     }
 }
 
-/// `base` with the values of `changes` instead of its own. One way of giving a width takes the place of another.
+/// Overwrites values of `base` by those of `changes`. A width of one kind replaces a width of another.
 pub fn overlay(base: &mut Table, changes: Table) {
     let is_width =
-        |table: &Table| !table.is_empty() && table.keys().all(|key| Width::WAYS.contains(&key.as_str()));
+        |table: &Table| !table.is_empty() && table.keys().all(|key| Width::KEYS.contains(&key.as_str()));
     for (key, value) in changes {
         match (base.get_mut(&key), value) {
             (Some(Value::Table(below)), Value::Table(value)) if !(is_width(below) && is_width(&value)) => {
@@ -168,31 +172,31 @@ pub fn overlay(base: &mut Table, changes: Table) {
 }
 
 /// All methods, in the order of the paper's table 1; those that it lacks at the end.
-pub fn methods() -> Vec<Entry> {
+pub fn methods() -> Vec<MethodEntry> {
     vec![
-        told::<FinetuneConfig>("finetune", "Finetune"),
-        told::<FinetuneConfig>("finetune_l", "Finetune-L"),
-        told::<ExpertsConfig>("experts", "Experts"),
-        told::<EwcConfig>("ewc", "EWC"),
-        told::<EwcConfig>("online_ewc", "O-EWC"),
-        told::<ReplayConfig>("er", "ER"),
-        agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
-        told::<HatConfig>("hat", "HAT"),
-        told_of::<MntdpConfig>("mntdp_a", "mntdp", "MNTDP"),
-        agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
-        told::<SoftGatingConfig>("sg_f", "SG-F"),
-        told::<SoftGatingConfig>("sg_f_a", "SG-F(A)"),
-        told_of::<LearnerConfig>("lmc_a", "lmc_not_a", "LMC(¬A)"),
-        agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
-        agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
-        told::<LwfConfig>("lwf", "LwF"),
-        agnostic::<FeaturesConfig>("ncm", "NCM"),
-        agnostic::<FeaturesConfig>("slda", "SLDA"),
+        task_aware::<FinetuneConfig>("finetune", "Finetune"),
+        task_aware::<FinetuneConfig>("finetune_l", "Finetune-L"),
+        task_aware::<ExpertsConfig>("experts", "Experts"),
+        task_aware::<EwcConfig>("ewc", "EWC"),
+        task_aware::<EwcConfig>("online_ewc", "O-EWC"),
+        task_aware::<ReplayConfig>("er", "ER"),
+        task_agnostic::<ReplayConfig>("er_a_s", "ER(A,S)"),
+        task_aware::<HatConfig>("hat", "HAT"),
+        task_aware_from::<MntdpConfig>("mntdp_a", "mntdp", "MNTDP"),
+        task_agnostic::<MntdpConfig>("mntdp_a", "MNTDP(A)"),
+        task_aware::<SoftGatingConfig>("sg_f", "SG-F"),
+        task_aware::<SoftGatingConfig>("sg_f_a", "SG-F(A)"),
+        task_aware_from::<LearnerConfig>("lmc_a", "lmc_not_a", "LMC(¬A)"),
+        task_agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
+        task_agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
+        task_aware::<LwfConfig>("lwf", "LwF"),
+        task_agnostic::<FeaturesConfig>("ncm", "NCM"),
+        task_agnostic::<FeaturesConfig>("slda", "SLDA"),
     ]
 }
 
-/// A method by name; an unknown one lists the nearest names.
-pub fn find(name: &str) -> Result<Entry> {
+/// Finds a method by name; the error of an unknown one lists the nearest names.
+pub fn find(name: &str) -> Result<MethodEntry> {
     let all = methods();
     all.iter().copied().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|entry| entry.name).collect();
@@ -201,13 +205,13 @@ pub fn find(name: &str) -> Result<Entry> {
     })
 }
 
-impl Entry {
-    /// The settings for a stream with `changes`, everything resolved.
+impl MethodEntry {
+    /// Complete settings for a stream: its preset, overwritten by `changes`.
     pub fn resolve(&self, stream: &str, changes: Table) -> std::result::Result<Table, String> {
         (self.resolve)(self.name, stream, changes)
     }
 
-    /// A method with these settings, which [`Entry::resolve`] gave.
+    /// Makes a method with settings that [`MethodEntry::resolve`] gave.
     pub fn init(
         &self,
         settings: &Table,
@@ -224,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_takes_the_place_of_another() {
+    fn a_width_replaces_another() {
         for method in ["ewc", "online_ewc", "hat", "lwf", "finetune_l"] {
             let wide = toml::from_str("width = { channels = 384 }").unwrap();
             let settings = find(method).unwrap().resolve("s_minus", wide).unwrap();
@@ -232,7 +236,7 @@ mod tests {
         }
     }
 
-    /// What is out of range or of another type is named as in an experiment.
+    /// A value out of range or of another type is named as in an experiment.
     #[test]
     fn bad_values_are_named() {
         for (method, changes, wanted) in [
@@ -261,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Specification §2: what the authors ran, where streams differ.
+    /// Presets are what the authors ran, where streams differ (specification §2).
     #[test]
     fn presets_are_the_authors() {
         let presets = [

@@ -2,190 +2,212 @@
 //! one after another, and the one with the best validation accuracy stays. MNTDP and SG-F search this way.
 
 use burn::tensor::Device;
-use lmc::tensors::{Plain, Walk, freeze, plain, train};
-use lmc::{Learned, Material, Result};
-use serde_json::{Value, json};
+use lmc::internals::tensors::{NamedTensor, Walk, below, freeze, plain, prefixed, train};
+use lmc::{Result, TaskData, TaskReport};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::training::{Lesson, TrainingConfig, below, fill_from, parse, prefixed};
+use crate::checkpoint::{TrainingRecord, document, fill_from, parse};
+use crate::training::{BaselineTraining, TrainingConfig, restore_best};
 
-/// Which candidate, and for what.
+/// What a candidate of a search is to have.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Its number in the search.
+pub struct CandidateSpec {
+    /// Number of the candidate in the search, from 0.
     pub candidate: usize,
-    /// The lowest layer that it adds a module to; the depth of the network if it adds none.
+    /// The lowest layer that the candidate adds a module to; the depth of the network if it adds none.
     pub from: usize,
-    /// Classes of the task.
+    /// Number of classes of the task.
     pub classes: usize,
 }
 
-/// The search for a task. `P` is what a candidate adds and trains.
+/// The search for the modules of one task. `P` are the parts that a candidate adds and trains.
 #[derive(Clone, Debug)]
 pub struct Search<P> {
-    /// The task.
     task: String,
     classes: usize,
-    /// By candidate, in the order of the search.
+    /// Lowest new layer of each candidate, in the order of the search.
     from: Vec<usize>,
     candidate: usize,
-    /// The candidate's own training.
-    pub lesson: Lesson,
-    /// The candidate's parts.
+    /// Training of the current candidate.
+    pub training: BaselineTraining,
+    /// Parts of the current candidate.
     pub parts: P,
-    best: Option<Found<P>>,
-    /// Validation accuracy of all candidates that are finished.
+    best: Option<BestCandidate<P>>,
+    /// Validation accuracy of each candidate that is trained.
     accuracies: Vec<f64>,
 }
 
-/// The best candidate that is finished.
+/// The best candidate that is trained.
 #[derive(Clone, Debug)]
-pub struct Found<P> {
-    /// The lowest layer that it adds a module to.
+pub struct BestCandidate<P> {
+    /// The lowest layer that the candidate adds a module to.
     pub from: usize,
-    /// What it adds, frozen.
+    /// Parts that the candidate adds, frozen.
     pub parts: P,
     candidate: usize,
     accuracy: f64,
+    /// Epoch of the best state, counted over all candidates.
     epoch: usize,
 }
 
+/// The document of a [`Search`]; `parts.*` are the tensors of the current candidate, `found.*` those of the best.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchRecord {
+    task: String,
+    classes: usize,
+    from: Vec<usize>,
+    candidate: usize,
+    #[serde(alias = "lesson")]
+    training: TrainingRecord,
+    /// Number, accuracy and epoch of the best candidate.
+    best: Option<(usize, f64, usize)>,
+    accuracies: Vec<f64>,
+}
+
+/// The candidate of this number among those with these lowest new layers.
+fn spec(from: &[usize], candidate: usize, classes: usize) -> CandidateSpec {
+    let from = from.get(candidate).or(from.last()).copied().unwrap_or(0);
+    CandidateSpec { candidate, from, classes }
+}
+
 impl<P: Walk + Clone> Search<P> {
-    /// At its beginning, for task `number`. The first task has one candidate, which is all new.
+    /// Begins the search for task `number`, counted from 0. The first task has one candidate, which is all new.
     pub fn new(
         config: &TrainingConfig,
-        material: Material<'_>,
+        data: TaskData<'_>,
         number: usize,
         depth: usize,
-        new: impl FnOnce(Place) -> P,
+        new: impl FnOnce(CandidateSpec) -> P,
     ) -> Self {
         let from: Vec<usize> = if number == 0 { vec![0] } else { (0..=depth).rev().collect() };
-        let classes = material.classes.len();
+        let classes = data.classes.len();
         Self {
-            task: material.task.to_owned(),
+            task: data.name.to_owned(),
             classes,
             candidate: 0,
-            lesson: Lesson::new(config, material, number),
-            parts: new(Place { candidate: 0, from: from[0], classes }),
+            training: config.start(data, number),
+            parts: new(spec(&from, 0, classes)),
             from,
             best: None,
             accuracies: Vec::new(),
         }
     }
 
-    fn place(&self, candidate: usize) -> Place {
-        let from = self.from.get(candidate).or(self.from.last()).copied().unwrap_or(0);
-        Place { candidate, from, classes: self.classes }
+    /// The candidate that is trained now.
+    pub fn current(&self) -> CandidateSpec {
+        spec(&self.from, self.candidate, self.classes)
     }
 
-    /// The candidate that is being trained.
-    pub fn now(&self) -> Place {
-        self.place(self.candidate)
+    /// Whether all candidates are trained.
+    pub fn is_done(&self) -> bool {
+        self.candidate >= self.from.len()
     }
 
-    /// Whether there is a candidate to train.
-    pub fn more(&self) -> bool {
-        self.candidate < self.from.len()
-    }
-
-    /// Epochs of all candidates that are done and to be done.
+    /// Epochs that are done, and epochs that the task gets, over all candidates.
     pub fn progress(&self) -> (usize, usize) {
-        let each = self.lesson.epochs;
-        let here = if self.more() { self.lesson.epoch } else { 0 };
-        (self.candidate * each + here, self.from.len() * each)
+        let (done, each) = self.training.progress();
+        let done = if self.is_done() { 0 } else { done };
+        (self.candidate * each + done, self.from.len() * each)
     }
 
-    /// Counts an epoch. After a candidate's last one it is compared with the best, and the next one begins.
+    /// Counts an epoch. After a candidate's last epoch it is compared with the best, and the next one begins.
     pub fn end_epoch(
         &mut self,
         val_accuracy: Option<f64>,
         config: &TrainingConfig,
-        material: Material<'_>,
-        new: impl FnOnce(Place) -> P,
+        data: TaskData<'_>,
+        new: impl FnOnce(CandidateSpec) -> P,
     ) -> Result<()> {
-        self.lesson.end_epoch(&self.parts, val_accuracy);
-        let each = self.lesson.epochs;
-        if self.lesson.epoch < each {
+        self.training.end_epoch(val_accuracy, || plain(&self.parts));
+        if !self.training.is_done() {
             return Ok(());
         }
-        self.lesson.restore_best(&mut self.parts)?;
-        let best = self.lesson.best.as_ref();
+        restore_best(&mut self.training, &mut self.parts)?;
+        let each = self.training.epochs;
+        let best = self.training.best.as_ref();
         let (accuracy, epoch) = best.map_or((0.0, each - 1), |best| (best.accuracy, best.epoch));
         self.accuracies.push(accuracy);
         if self.best.as_ref().is_none_or(|best| accuracy > best.accuracy) {
-            let Place { candidate, from, .. } = self.now();
+            let CandidateSpec { candidate, from, .. } = self.current();
             let mut parts = self.parts.clone();
             freeze(&mut parts);
-            self.best = Some(Found { from, parts, candidate, accuracy, epoch: candidate * each + epoch });
+            let epoch = candidate * each + epoch;
+            self.best = Some(BestCandidate { from, parts, candidate, accuracy, epoch });
         }
         self.candidate += 1;
-        if self.more() {
-            self.parts = new(self.now());
-            self.lesson = Lesson::new(config, material, self.lesson.number);
+        if !self.is_done() {
+            self.parts = new(self.current());
+            self.training = config.start(data, self.training.number);
         }
         Ok(())
     }
 
-    /// The best candidate, and what became of the task but for its modules. `None` if none was trained.
-    pub fn found(self) -> Option<(Found<P>, Learned)> {
+    /// The best candidate, and the report of the task but for its modules; `None` if none was trained.
+    pub fn best(self) -> Option<(BestCandidate<P>, TaskReport)> {
         let (_, epochs) = self.progress();
         let best = self.best?;
-        let learned = Learned {
+        let report = TaskReport {
             task: self.task,
             best_epoch: best.epoch,
             epochs,
             val_accuracy: Some(best.accuracy),
-            ..Learned::default()
+            ..TaskReport::default()
         };
-        Some((best, learned))
+        Some((best, report))
     }
 
-    /// Its document; its tensors go to `tensors`.
-    pub fn save(&self, tensors: &mut Vec<Plain>) -> Value {
-        let lesson = self.lesson.save(tensors);
+    /// The document of the search; its tensors are appended to `tensors`.
+    pub fn save(&self, tensors: &mut Vec<NamedTensor>) -> Result<Value> {
+        let training = TrainingRecord::of(&self.training, tensors);
         tensors.extend(prefixed("parts", plain(&self.parts)));
         let best = self.best.as_ref().map(|best| {
             tensors.extend(prefixed("found", plain(&best.parts)));
             (best.candidate, best.accuracy, best.epoch)
         });
-        json!({
-            "task": self.task, "classes": self.classes, "from": self.from, "candidate": self.candidate,
-            "lesson": lesson, "best": best, "accuracies": self.accuracies,
+        document(&SearchRecord {
+            task: self.task.clone(),
+            classes: self.classes,
+            from: self.from.clone(),
+            candidate: self.candidate,
+            training,
+            best,
+            accuracies: self.accuracies.clone(),
         })
     }
 
-    /// From what [`Search::save`] gave; `new` makes the parts of a candidate, to be filled.
+    /// Restores what [`Search::save`] gave; `new` makes the parts of a candidate, to be filled.
     pub fn load(
         document: &Value,
-        tensors: &[Plain],
+        tensors: &[NamedTensor],
         config: &TrainingConfig,
         device: &Device,
-        new: impl Fn(Place) -> P,
+        new: impl Fn(CandidateSpec) -> P,
     ) -> Result<Self> {
-        let from: Vec<usize> = parse(&document["from"])?;
-        let (candidate, classes): (usize, usize) =
-            (parse(&document["candidate"])?, parse(&document["classes"])?);
-        let read = |candidate: usize, name: &str| -> Result<(usize, P)> {
-            let from = from.get(candidate).or(from.last()).copied().unwrap_or(0);
-            let mut parts = new(Place { candidate, from, classes });
+        let record: SearchRecord = parse(document)?;
+        let SearchRecord { classes, from, candidate, .. } = record;
+        let read = |candidate: usize, name: &str| -> Result<P> {
+            let mut parts = new(spec(&from, candidate, classes));
             fill_from(&mut parts, below(name, tensors).into_values().collect())?;
-            Ok((from, parts))
+            Ok(parts)
         };
-        let (_, mut parts) = read(candidate, "parts")?;
+        let mut parts = read(candidate, "parts")?;
         train(&mut parts);
-        let best: Option<(usize, f64, usize)> = parse(&document["best"])?;
-        let best = best.map(|(candidate, accuracy, epoch)| -> Result<Found<P>> {
-            let (from, mut parts) = read(candidate, "found")?;
+        let best = record.best.map(|(candidate, accuracy, epoch)| -> Result<BestCandidate<P>> {
+            let mut parts = read(candidate, "found")?;
             freeze(&mut parts);
-            Ok(Found { from, parts, candidate, accuracy, epoch })
+            let CandidateSpec { from, .. } = spec(&from, candidate, classes);
+            Ok(BestCandidate { from, parts, candidate, accuracy, epoch })
         });
         Ok(Self {
-            task: parse(&document["task"])?,
+            task: record.task,
             classes,
             candidate,
-            lesson: Lesson::load(&document["lesson"], tensors, config, device)?,
+            training: record.training.restore(tensors, config, device)?,
             parts,
             best: best.transpose()?,
-            accuracies: parse(&document["accuracies"])?,
+            accuracies: record.accuracies,
             from,
         })
     }

@@ -5,7 +5,7 @@
 //! that all layers share, as many as are left above the layer, and a linear map to one number per module. For a new task
 //! candidates with no, one, …, all layers extended by a new module, from the top down, are trained with the old modules
 //! frozen; the one with the best validation accuracy stays. Every task has its controller, given by its ID; in SG-F(A) one
-//! controller serves all, grows with the modules and goes on learning, and only heads need the ID.
+//! controller serves all tasks, grows with the modules and stays trainable, and only heads need the ID.
 //!
 //! The authors pad images with zeros to the width of the network, so that all modules have one shape. Weights on zeros do
 //! nothing; here first-layer modules have as many inputs as images have channels.
@@ -14,37 +14,39 @@ mod controller;
 mod gated;
 
 use burn::tensor::Device;
-use lmc::checkpoint::State;
-use lmc::functional::Functional;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::{Visitor, Walk, join, train, without_gradients};
-use lmc::{Error, Learned, Material, Result};
+use lmc::internals::inference::evaluation::Classify;
+use lmc::internals::module::functional::Functional;
+use lmc::internals::tensors::{
+    Visitor, Walk, correct, images, join, parameter_count, train, without_gradients,
+};
+use lmc::internals::training::EpochMetrics;
+use lmc::internals::training::checkpoint::State;
+use lmc::internals::training::step::cross_entropy;
+use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_kernels::{Kernels, weighted_sum};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::controller::Controller;
-use self::gated::{Gated, frozen};
-use crate::method::{Answers, Capacity, Listen, Method};
-use crate::monolith::nothing_open;
-use crate::pool::{Pool, new_modules};
+use self::gated::{GatedClassifier, frozen};
+use crate::checkpoint::{damaged, fill_model, parse, state_of};
+use crate::method::{Capacity, Listen, Method, no_open_task};
+use crate::module_pool::{ModulePool, new_modules};
 use crate::registry::MethodConfig;
-use crate::search::{Place, Search};
-use crate::tally::Tally;
-use crate::training::{TrainingConfig, cross_entropy, fill_model, parse, right, state_of};
-use crate::trunk::{Classifier, layer_multiply_adds, parameters};
+use crate::search::{CandidateSpec, Search};
+use crate::training::{TrainingConfig, count_batch};
+use crate::trunk::{LinearHead, layer_multiply_adds};
 
 /// Settings of SG-F.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SoftGatingConfig {
-    /// How each candidate is trained.
+    /// Hyperparameters of training, the same for each candidate.
     pub training: TrainingConfig,
-    /// One controller for all tasks: SG-F(A).
+    /// Whether one controller serves all tasks, as in SG-F(A); false by default.
     pub shared: bool,
-    /// Epochs between validations, 1 or more; 3 by default.
+    /// Number of epochs from one validation to the next, 1 or more; 3 by default.
     pub validate_every: usize,
 }
 
@@ -81,31 +83,32 @@ impl MethodConfig for SoftGatingConfig {
             network: network.clone(),
             seed: Seed::root(seed).named("soft gating"),
             device: device.clone().autodiff(),
-            model: Model { pool: Pool::new(network), controllers: Vec::new() },
+            model: GatedNetwork { pool: ModulePool::new(network), controllers: Vec::new() },
             search: None,
         })
     }
 }
 
-/// Modules, and what gates them.
+/// Modules, and controllers that gate them.
 #[derive(Clone, Debug)]
 pub struct SoftGating {
     config: SoftGatingConfig,
     network: NetworkConfig,
     seed: Seed,
     device: Device,
-    model: Model,
-    search: Option<Search<Candidate>>,
+    model: GatedNetwork,
+    search: Option<Search<CandidateParts>>,
 }
 
+/// All that is learned: modules, heads and controllers.
 #[derive(Clone, Debug)]
-struct Model {
-    pool: Pool,
-    /// One per task, or one for all.
+struct GatedNetwork {
+    pool: ModulePool,
+    /// One controller per task, or one for all.
     controllers: Vec<Controller>,
 }
 
-impl Walk for Model {
+impl Walk for GatedNetwork {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         self.pool.walk(path, visitor);
         for (number, controller) in self.controllers.iter_mut().enumerate() {
@@ -114,16 +117,16 @@ impl Walk for Model {
     }
 }
 
-/// What a candidate adds and trains.
+/// Parts that a candidate adds and trains.
 #[derive(Clone, Debug)]
-struct Candidate {
+struct CandidateParts {
     /// A new module for each of the upper layers.
     modules: Vec<Functional>,
     controller: Controller,
-    head: Classifier,
+    head: LinearHead,
 }
 
-impl Walk for Candidate {
+impl Walk for CandidateParts {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         for (number, functional) in self.modules.iter_mut().enumerate() {
             functional.walk(&join(path, &format!("module{number}")), visitor);
@@ -138,8 +141,8 @@ impl SoftGating {
         self.model.pool.modules()
     }
 
-    /// New parts, with random numbers.
-    fn candidate(&self, Place { candidate, from, classes }: Place) -> Candidate {
+    /// Draws random parameters for the parts of a candidate; a shared controller keeps what it has learned.
+    fn candidate(&self, CandidateSpec { candidate, from, classes }: CandidateSpec) -> CandidateParts {
         let number = self.model.pool.heads.len() as u64;
         let seed = self.seed.named("task").numbered(number).numbered(candidate as u64);
         let modules: Vec<usize> =
@@ -149,50 +152,51 @@ impl SoftGating {
             Some(shared) => shared.grown(&modules, &fresh, &self.device),
             None => Controller::new(&self.network, &modules, &fresh, &self.device),
         };
-        let mut parts = Candidate {
+        let mut parts = CandidateParts {
             modules: new_modules(&self.network, from, &seed, &self.device),
             controller,
-            head: Classifier::new(self.network.features(), classes, &seed.named("head"), &self.device),
+            head: LinearHead::new(self.network.features(), classes, &seed.named("head"), &self.device),
         };
         train(&mut parts);
         parts
     }
 
-    /// As it would answer with these parts.
-    fn gated(&self, from: usize, parts: &Candidate) -> Result<Gated> {
+    /// The classifier with these parts added, for the open task alone.
+    fn candidate_classifier(&self, from: usize, parts: &CandidateParts) -> Result<GatedClassifier> {
         let (model, parts) = (without_gradients(&self.model), without_gradients(parts));
         let mut pool = model.pool;
         pool.add(from, parts.modules, parts.head.clone());
-        Gated::new(&pool.layers, vec![parts.controller], vec![parts.head])
+        GatedClassifier::new(&pool.layers, vec![parts.controller], vec![parts.head])
     }
 
-    fn validate(&self, gated: &Gated, val: &TaskSet, scale: Option<&Normalisation>) -> Result<f64> {
-        let mut told = 0;
+    /// Share of validation images that the open task's candidate classifies correctly.
+    fn validate(&self, gated: &GatedClassifier, val: &TaskSet, scale: Option<&Normalisation>) -> Result<f64> {
+        let mut right = 0;
         for batch in self.config.training.stored(scale).init(val)? {
             let (features, _) = gated.features(&images(&batch, &self.device.clone().inner()), 0)?;
-            told += right(&gated.heads[0].logits(features), &batch.labels);
+            right += correct(&gated.heads[0].logits(features), &batch.labels);
         }
-        Ok(told as f64 / val.len().max(1) as f64)
+        Ok(right as f64 / val.len().max(1) as f64)
     }
 }
 
 impl Method for SoftGating {
-    fn begin(&mut self, material: Material<'_>) -> Result<()> {
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
         let (number, depth) = (self.model.pool.heads.len(), self.network.depth);
         let config = &self.config.training;
-        self.search = Some(Search::new(config, material, number, depth, |place| self.candidate(place)));
+        self.search = Some(Search::new(config, data, number, depth, |spec| self.candidate(spec)));
         Ok(())
     }
 
-    fn epoch(&mut self, material: Material<'_>, listen: Listen<'_>) -> Result<bool> {
-        let mut search = self.search.take().ok_or_else(nothing_open)?;
-        let Place { from, .. } = search.now();
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        let mut search = self.search.take().ok_or_else(no_open_task)?;
+        let CandidateSpec { from, .. } = search.current();
         let (epoch, epochs) = search.progress();
-        let scale = self.config.training.normalisation(material.train);
-        let seed = self.seed.named("batches").numbered(search.lesson.number as u64).numbered(epoch as u64);
+        let scale = self.config.training.normalisation(data.train);
+        let seed = self.seed.named("batches").numbered(search.training.number as u64).numbered(epoch as u64);
         let old = self.model.pool.layers.iter().map(|layer| frozen(layer)).collect::<Result<Vec<_>>>()?;
-        let batches = self.config.training.shuffled(seed, scale.as_ref()).init(material.train)?;
-        let mut tally = Tally::new(material.task, epoch, epochs, batches.len());
+        let batches = self.config.training.shuffled(seed, scale.as_ref()).init(data.train)?;
+        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
         for batch in batches {
             let mut x = images(&batch, &self.device);
             for (layer, old) in old.iter().enumerate() {
@@ -207,47 +211,47 @@ impl Method for SoftGating {
                     }
                     // The first task's one module needs no controller.
                     (None, Some(new)) => new,
-                    (None, None) => return Err(nothing_open()),
+                    (None, None) => return Err(no_open_task()),
                 };
             }
             let logits = search.parts.head.logits(x.flatten(1, 3));
             let loss = cross_entropy(logits.clone(), &batch.labels);
-            tally.batch(&loss, &logits, &batch.labels, listen)?;
-            search.lesson.adam.step(&mut search.parts, &mut loss.backward());
+            count_batch(&mut metrics, &loss, &logits, &batch.labels, listen)?;
+            search.training.adam.step(&mut search.parts, &mut loss.backward());
         }
-        let done = search.lesson.epoch + 1;
-        let due = done.is_multiple_of(self.config.validate_every) || done == search.lesson.epochs;
+        let done = search.training.epoch + 1;
+        let due = done.is_multiple_of(self.config.validate_every) || done == search.training.epochs;
         let mut val_accuracy = None;
-        if due && !material.val.is_empty() {
-            let gated = self.gated(from, &search.parts)?;
-            val_accuracy = Some(self.validate(&gated, material.val, scale.as_ref())?);
+        if due && !data.val.is_empty() {
+            let gated = self.candidate_classifier(from, &search.parts)?;
+            val_accuracy = Some(self.validate(&gated, data.val, scale.as_ref())?);
         }
-        search.end_epoch(val_accuracy, &self.config.training, material, |place| self.candidate(place))?;
-        let more = search.more();
+        search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.candidate(spec))?;
+        let more = !search.is_done();
         self.search = Some(search);
-        tally.end(val_accuracy, self.modules(), listen)?;
+        listen(metrics.end(epochs, val_accuracy, self.modules()))?;
         Ok(more)
     }
 
-    fn finish(&mut self, _: Material<'_>) -> Result<Learned> {
-        let search = self.search.take().ok_or_else(nothing_open)?;
-        let (found, learned) = search.found().ok_or_else(nothing_open)?;
+    fn finish(&mut self, _: TaskData<'_>) -> Result<TaskReport> {
+        let search = self.search.take().ok_or_else(no_open_task)?;
+        let (found, report) = search.best().ok_or_else(no_open_task)?;
         let modules_before = self.modules();
         self.model.pool.add(found.from, found.parts.modules, found.parts.head);
         if self.config.shared {
             self.model.controllers.clear();
         }
         self.model.controllers.push(found.parts.controller);
-        Ok(Learned { modules_before, modules: self.modules(), ..learned })
+        Ok(TaskReport { modules_before, modules: self.modules(), ..report })
     }
 
     fn progress(&self) -> Option<(usize, usize)> {
         self.search.as_ref().map(Search::progress)
     }
 
-    fn answers(&self) -> Result<Box<dyn Answers>> {
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
         let model = without_gradients(&self.model);
-        Ok(Box::new(Gated::new(&model.pool.layers, model.controllers, model.pool.heads)?))
+        Ok(Box::new(GatedClassifier::new(&model.pool.layers, model.controllers, model.pool.heads)?))
     }
 
     fn normalises(&self) -> bool {
@@ -255,7 +259,7 @@ impl Method for SoftGating {
     }
 
     fn capacity(&self) -> Capacity {
-        let classes = self.model.pool.heads.last().map_or(0, Classifier::classes);
+        let classes = self.model.pool.heads.last().map_or(0, LinearHead::classes);
         let modules = self.modules();
         let (width, mut gates) = (self.network.width as u64, 0);
         for (layer, config) in self.network.layers().iter().enumerate() {
@@ -274,15 +278,15 @@ impl Method for SoftGating {
             .sum();
         Capacity {
             modules,
-            parameters: parameters([&self.model]),
+            parameters: parameter_count(&self.model),
             multiply_adds: trunk + gates + (self.network.features() * classes) as u64,
         }
     }
 
     fn state(&self) -> Result<State> {
         let mut tensors = Vec::new();
-        let search = self.search.as_ref().map(|search| search.save(&mut tensors));
-        let sizes = |controller: &Controller| controller.gates.iter().map(Classifier::classes).collect();
+        let search = self.search.as_ref().map(|search| search.save(&mut tensors)).transpose()?;
+        let sizes = |controller: &Controller| controller.gates.iter().map(LinearHead::classes).collect();
         let controllers: Vec<Vec<usize>> = self.model.controllers.iter().map(sizes).collect();
         let pool = self.model.pool.document();
         let document = json!({ "pool": pool, "controllers": controllers, "search": search });
@@ -291,19 +295,18 @@ impl Method for SoftGating {
 
     fn restore(&mut self, state: State) -> Result<()> {
         let document = &state.document;
-        let pool = Pool::empty(&document["pool"], &self.network, &self.device)?;
+        let pool = ModulePool::empty(&document["pool"], &self.network, &self.device)?;
         let controllers: Vec<Vec<usize>> = parse(&document["controllers"])?;
         if controllers.iter().any(|sizes| sizes.len() != self.network.depth) {
-            let problem = "it belongs to a network of another depth";
-            return Err(Error::setting("checkpoint", problem, "start the run anew"));
+            return Err(damaged("it belongs to a network of another depth"));
         }
         let controller = |sizes: &Vec<usize>| Controller::new(&self.network, sizes, &self.seed, &self.device);
-        self.model = Model { pool, controllers: controllers.iter().map(controller).collect() };
+        self.model = GatedNetwork { pool, controllers: controllers.iter().map(controller).collect() };
         fill_model(&mut self.model, &state.tensors)?;
         self.search = None;
         let search = &document["search"];
         if !search.is_null() {
-            let (config, new) = (&self.config.training, |place| self.candidate(place));
+            let (config, new) = (&self.config.training, |spec| self.candidate(spec));
             self.search = Some(Search::load(search, &state.tensors, config, &self.device, new)?);
         }
         Ok(())

@@ -1,26 +1,26 @@
-//! The rivals' network: the functional components of LMC's modules, one per layer, and a linear classifier per task.
+//! The network of the baselines: functional components of LMC's modules, one per layer, and a linear head per task.
 
 use burn::tensor::{Device, Tensor};
-use lmc::Result;
-use lmc::functional::Functional;
-use lmc::module::FrozenFunctional;
-use lmc::network::NetworkConfig;
-use lmc::tensors::{Draw, Role, Visitor, Walk, join, parameter_count, without_gradients};
+use lmc::internals::inference::evaluation::Classification;
+use lmc::internals::module::FrozenFunctional;
+use lmc::internals::module::functional::Functional;
+use lmc::internals::tensors::{Draw, Role, Visitor, Walk, argmax, join, values, without_gradients};
+use lmc::{NetworkConfig, Result};
 use lmc_streams::Seed;
 
-/// One functional component per layer.
+/// Layers of a network that does not grow: one functional component each.
 #[derive(Clone, Debug)]
 pub struct Trunk(pub Vec<Functional>);
 
 impl Trunk {
-    /// With random parameters.
+    /// Draws random parameters.
     pub fn new(network: &NetworkConfig, seed: &Seed, device: &Device) -> Self {
         let layers = network.layers().into_iter().enumerate();
         Self(layers.map(|(at, layer)| layer.functional.init(&seed.numbered(at as u64), device)).collect())
     }
 
-    /// Features `[batch, feature]` with the statistics of the batch, which the running ones follow.
-    pub fn train(&mut self, images: Tensor<4>) -> Result<Tensor<2>> {
+    /// Features `[batch, feature]` of a training batch: batch norms use its statistics, which the running ones follow.
+    pub fn training_pass(&mut self, images: Tensor<4>) -> Result<Tensor<2>> {
         let mut x = images;
         for functional in &mut self.0 {
             x = functional.forward(x, false)?;
@@ -28,7 +28,7 @@ impl Trunk {
         Ok(x.flatten(1, 3))
     }
 
-    /// In evaluation mode, without gradients.
+    /// The trunk in evaluation mode, without gradients.
     pub fn frozen(&self) -> Result<FrozenTrunk> {
         without_gradients(self).0.iter().map(FrozenFunctional::new).collect::<Result<_>>().map(FrozenTrunk)
     }
@@ -47,7 +47,7 @@ impl Walk for Trunk {
 pub struct FrozenTrunk(Vec<FrozenFunctional>);
 
 impl FrozenTrunk {
-    /// Features `[batch, feature]`.
+    /// Features `[batch, feature]` of images.
     pub fn features(&self, images: Tensor<4>) -> Result<Tensor<2>> {
         let mut x = images;
         for layer in &self.0 {
@@ -57,25 +57,31 @@ impl FrozenTrunk {
     }
 }
 
-/// What tells the classes of a task apart.
+/// A linear map from features to the classes of a task.
 #[derive(Clone, Debug)]
-pub struct Classifier {
-    /// `[class, feature]`.
+pub struct LinearHead {
+    /// Weights, `[class, feature]`.
     pub weight: Tensor<2>,
-    /// `[class]`.
+    /// Biases, `[class]`.
     pub bias: Tensor<1>,
 }
 
-impl Classifier {
-    /// With random parameters.
+impl LinearHead {
+    /// Draws random parameters.
     pub fn new(features: usize, classes: usize, seed: &Seed, device: &Device) -> Self {
         let mut draw = Draw::new(seed, device);
         Self { weight: draw.uniform([classes, features], features), bias: draw.uniform([classes], features) }
     }
 
-    /// Logits `[batch, class]`.
+    /// Logits `[batch, class]` of features `[batch, feature]`.
     pub fn logits(&self, features: Tensor<2>) -> Tensor<2> {
         features.matmul(self.weight.clone().transpose()) + self.bias.clone().unsqueeze()
+    }
+
+    /// Classifies images by their features `[batch, feature]`, as images of a task.
+    pub fn classify(&self, features: Tensor<2>, task: usize) -> Vec<Classification> {
+        let labels = labels(&self.logits(features)).into_iter();
+        labels.map(|label| Classification { task, label, weights: Vec::new() }).collect()
     }
 
     /// Number of classes.
@@ -84,11 +90,17 @@ impl Classifier {
     }
 }
 
-impl Walk for Classifier {
+impl Walk for LinearHead {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         visitor.visit(&join(path, "weight"), Role::Functional, &mut self.weight);
         visitor.visit(&join(path, "bias"), Role::Functional, &mut self.bias);
     }
+}
+
+/// The label of each row of logits `[batch, class]`.
+pub fn labels(logits: &Tensor<2>) -> Vec<u32> {
+    let [_, classes] = logits.dims();
+    values(logits).chunks(classes.max(1)).map(|row| argmax(row) as u32).collect()
 }
 
 /// Multiply-adds of each layer's functional component for one image.
@@ -104,7 +116,7 @@ pub fn layer_multiply_adds(network: &NetworkConfig) -> Vec<u64> {
         .collect()
 }
 
-/// No network is wider.
+/// Largest width of a network.
 pub const WIDEST: usize = 4096;
 
 /// The width at which a network of one module per layer has nearest to the parameters of this many modules of `network`
@@ -117,11 +129,6 @@ pub fn width_of_modules(network: &NetworkConfig, modules: usize) -> usize {
     };
     let wanted = count(network.width) * modules / network.depth;
     (1..=WIDEST).min_by_key(|&width| count(width).abs_diff(wanted)).unwrap_or(network.width)
-}
-
-/// Parameters of components.
-pub fn parameters<'a, T: Walk + Clone + 'a>(of: impl IntoIterator<Item = &'a T>) -> usize {
-    of.into_iter().map(parameter_count).sum()
 }
 
 #[cfg(test)]

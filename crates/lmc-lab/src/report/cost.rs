@@ -1,12 +1,12 @@
-//! What each method costs: size, computation, time, memory.
+//! The cost of each method: parameters, computation, time and memory.
 
-use super::arrangement::Arrangement;
-use super::grid::{Cell, Grid, Line};
+use super::grid::{Cell, Grid, GridRow};
 use super::metric::{METRICS, Metric};
+use super::run_table::RunTable;
 use super::spread::decimal;
 use crate::csv::{csv, number};
 
-/// Title, metric, how it is written.
+/// Title of a column, name of its metric, and how a number is written.
 type Column = (&'static str, &'static str, fn(f64) -> String);
 
 const COLUMNS: [Column; 6] = [
@@ -22,17 +22,17 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
     COLUMNS.iter().filter_map(|(_, name, _)| METRICS.iter().find(|metric| metric.name == *name))
 }
 
-/// To look at: stream by stream.
-pub fn grid(all: &Arrangement<'_>) -> Grid {
+/// The table for people, stream by stream.
+pub fn grid(all: &RunTable<'_>) -> Grid {
     let mut rows = Vec::new();
     for (stream, cells) in all.by_stream().filter(|(_, cells)| !cells.is_empty()) {
-        rows.push(Line::Heading(stream.title.clone()));
+        rows.push(GridRow::Heading(stream.title.clone()));
         for (row, cell) in cells {
             let text = |(metric, (.., format)): (&Metric, &Column)| {
                 Cell::text(metric.over(cell).map(|spread| format(spread.mean)).unwrap_or_default())
             };
             let cells = metrics().zip(&COLUMNS).map(text).collect();
-            rows.push(Line::Cells(row.title.clone(), row.settings.clone(), cells));
+            rows.push(GridRow::Cells(row.title.clone(), row.settings.clone(), cells));
         }
     }
     let titles = COLUMNS.iter().zip(metrics());
@@ -40,8 +40,8 @@ pub fn grid(all: &Arrangement<'_>) -> Grid {
     Grid { corner: "method".into(), groups: Vec::new(), titles: titles.collect(), rows }
 }
 
-/// A line for each method and stream with a finished run.
-pub fn file(all: &Arrangement<'_>) -> String {
+/// The table as CSV, a line for each method and stream with a finished run.
+pub fn csv_file(all: &RunTable<'_>) -> String {
     let mut titles = vec!["stream", "method", "title", "settings", "seeds"];
     let deviations = COLUMNS.map(|(_, name, _)| format!("{name}_std"));
     for ((_, name, _), deviation) in COLUMNS.iter().zip(&deviations) {
@@ -62,7 +62,7 @@ pub fn file(all: &Arrangement<'_>) -> String {
     csv(&titles, &rows)
 }
 
-/// Three digits and a letter: 6.42 k, 117 M.
+/// Writes a number with three digits and a letter: 6.42 k, 117 M.
 fn short(number: f64) -> String {
     let (scaled, letter) = match number {
         small if small < 999.5 => return format!("{small:.0}"),
@@ -74,7 +74,7 @@ fn short(number: f64) -> String {
     format!("{scaled:.digits$} {letter}")
 }
 
-/// Decimals only where they matter.
+/// Writes a number with one decimal below 100, and with none above.
 fn rounded(number: f64) -> String {
     if number < 99.95 { decimal(number) } else { format!("{number:.0}") }
 }
@@ -83,7 +83,7 @@ fn rounded(number: f64) -> String {
 mod tests {
     use super::super::samples::record;
     use super::*;
-    use crate::run_record::Records;
+    use crate::records::RunRecords;
 
     #[test]
     fn large_numbers_are_short() {
@@ -97,8 +97,8 @@ mod tests {
     fn an_older_run_has_no_cost() {
         let mut old = record("lmc_a", "s_minus", 1, [0.5, 0.5]);
         (old.cost, old.metrics.parameters) = (None, 0);
-        let records = Records { finished: vec![old], ..Records::default() };
-        let text = file(&Arrangement::new(&records));
+        let records = RunRecords { finished: vec![old], ..RunRecords::default() };
+        let text = csv_file(&RunTable::new(&records).unwrap());
         assert!(text.ends_with("s_minus,lmc_a,LMC(A),,1,,,2000.0000,,,,,,,,,\n"), "{text}");
     }
 }

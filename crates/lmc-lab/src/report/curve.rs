@@ -1,27 +1,27 @@
-//! Lines over the stream, task by task: accuracies, or numbers of modules.
+//! Curves over the stream, task by task: accuracies, or numbers of modules.
 
 use super::escape;
-use super::picture::{Picture, colour};
+use super::figure::{Figure, colour};
 
-/// One line of the picture.
+/// One curve of the figure.
 #[derive(Clone, Debug)]
-pub struct Line {
-    /// Its name, beside its end.
+pub struct Series {
+    /// Name, which stands beside the end of the curve.
     pub name: String,
-    /// Points `(task after which it was measured, accuracy as a share or number)`.
+    /// Points `(number of the task after which it was measured, value)`; accuracies are shares of 1.
     pub points: Vec<(usize, f64)>,
-    /// Number of its colour; the first eight are told apart by the colour-blind too, the next are dashed.
+    /// Number of the colour; the first eight can be distinguished by the colour-blind too, later ones are dashed.
     pub colour: usize,
-    /// Of another method: thin, dashed and without its name.
+    /// Whether the curve is thin, dashed and without a name, as those of baselines are.
     pub faint: bool,
 }
 
-/// What the height of a line means.
+/// Scale of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// A share, from 0 to the next quarter.
+    /// A share of 1, from 0 % to a quarter above the largest.
     Percent,
-    /// A number, from 0 to the largest one.
+    /// A number, from 0 to the largest.
     Count,
 }
 
@@ -33,12 +33,13 @@ const BOTTOM: f64 = 46.0;
 /// Height of a line of text.
 const TEXT: f64 = 15.0;
 
-/// The picture. `tasks` are the names on the horizontal axis.
-pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> Picture {
-    let named: Vec<&Line> = lines.iter().filter(|line| !line.faint && !line.points.is_empty()).collect();
-    // All names find room beside the ends of their lines.
+/// Draws the curves. `tasks` are the names on the horizontal axis.
+pub fn figure(tasks: &[String], series: &[Series], scale: Scale, about: &str) -> Figure {
+    let named: Vec<&Series> =
+        series.iter().filter(|series| !series.faint && !series.points.is_empty()).collect();
+    // All names find room beside the ends of their curves.
     let height = (named.len() as f64 * TEXT + TOP + BOTTOM).max(320.0);
-    let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
+    let highest = series.iter().flat_map(|series| &series.points).map(|point| point.1).fold(0.0, f64::max);
     let ticks = ticks(scale, highest);
     let most = ticks.last().map_or(1.0, |tick| tick.0);
     let x = |task: usize| LEFT + (WIDTH - LEFT - RIGHT) * (task as f64 + 0.5) / tasks.len().max(1) as f64;
@@ -61,36 +62,39 @@ pub fn picture(tasks: &[String], lines: &[Line], scale: Scale, about: &str) -> P
     svg += &format!(
         "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">after learning</text>"
     );
-    for line in lines {
-        svg += &drawn(line, tasks, scale, &x, &y);
+    for series in series {
+        svg += &drawn(series, tasks, scale, &x, &y);
     }
-    let ends: Vec<(usize, f64)> =
-        named.iter().filter_map(|line| line.points.last()).map(|(task, value)| (*task, y(*value))).collect();
+    let ends: Vec<(usize, f64)> = named
+        .iter()
+        .filter_map(|series| series.points.last())
+        .map(|(task, value)| (*task, y(*value)))
+        .collect();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
-    for ((line, (task, end)), place) in named.iter().zip(&ends).zip(places(&wanted, TOP, height - BOTTOM)) {
-        let (from, to, class) = (x(*task) + 6.0, WIDTH - RIGHT + 4.0, colour(line.colour));
+    for ((series, (task, end)), place) in named.iter().zip(&ends).zip(places(&wanted, TOP, height - BOTTOM)) {
+        let (from, to, class) = (x(*task) + 6.0, WIDTH - RIGHT + 4.0, colour(series.colour));
         svg += &format!(
             "<g class=\"{class}\"><line x1=\"{from:.1}\" y1=\"{end:.1}\" x2=\"{to}\" y2=\"{place:.1}\" class=\"leader\"/>\
              <text x=\"{}\" y=\"{:.1}\" class=\"label\">{}</text></g>",
             to + 4.0,
             place + 4.0,
-            escape(&shortened(&line.name, 22))
+            escape(&shortened(&series.name, 22))
         );
     }
-    Picture { width: WIDTH, height, about: about.to_owned(), body: svg, fluid: true }
+    Figure { width: WIDTH, height, about: about.to_owned(), body: svg, fluid: true }
 }
 
-/// A line and its points.
+/// The elements of one curve: a line and its points.
 fn drawn(
-    line: &Line,
+    series: &Series,
     tasks: &[String],
     scale: Scale,
     x: &dyn Fn(usize) -> f64,
     y: &dyn Fn(f64) -> f64,
 ) -> String {
     let points: Vec<String> =
-        line.points.iter().map(|(task, value)| format!("{:.1},{:.1}", x(*task), y(*value))).collect();
-    let style = match (line.faint, line.colour / 8) {
+        series.points.iter().map(|(task, value)| format!("{:.1},{:.1}", x(*task), y(*value))).collect();
+    let style = match (series.faint, series.colour / 8) {
         (true, _) => "stroke-width=\"1.5\" stroke-dasharray=\"4 4\" opacity=\"0.75\"",
         (_, 0) => "stroke-width=\"2.25\"",
         (_, 1) => "stroke-width=\"2.25\" stroke-dasharray=\"7 3\"",
@@ -98,10 +102,10 @@ fn drawn(
     };
     let mut svg = format!(
         "<g class=\"{}\"><polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" {style}/>",
-        colour(line.colour),
+        colour(series.colour),
         points.join(" ")
     );
-    for (task, value) in line.points.iter().filter(|_| !line.faint) {
+    for (task, value) in series.points.iter().filter(|_| !series.faint) {
         let text = match scale {
             Scale::Percent => format!("{:.1} %", 100.0 * value),
             Scale::Count => format!("{value:.1}"),
@@ -110,14 +114,14 @@ fn drawn(
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.25\" fill=\"currentColor\"><title>{} after {}: {text}</title></circle>",
             x(*task),
             y(*value),
-            escape(&line.name),
+            escape(&series.name),
             escape(tasks.get(*task).map_or("", String::as_str)),
         );
     }
     svg + "</g>"
 }
 
-/// Values of the vertical axis and how they are written.
+/// Values of the vertical axis, with their labels.
 fn ticks(scale: Scale, highest: f64) -> Vec<(f64, String)> {
     match scale {
         Scale::Percent => {
@@ -138,7 +142,7 @@ fn ticks(scale: Scale, highest: f64) -> Vec<(f64, String)> {
     }
 }
 
-/// Names of tasks, or numbers where there is no room for names.
+/// Labels of the horizontal axis: names of tasks, or numbers where there is no room for names.
 fn task_labels(tasks: &[String]) -> Vec<(usize, String)> {
     let room = (WIDTH - LEFT - RIGHT) / tasks.len().max(1) as f64;
     let fits = tasks.iter().all(|task| task.chars().count() as f64 * 6.2 < room);
@@ -150,7 +154,7 @@ fn task_labels(tasks: &[String]) -> Vec<(usize, String)> {
     tasks.iter().enumerate().step_by(every).map(label).collect()
 }
 
-/// At most so many letters.
+/// Shortens a text to so many letters.
 fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -158,7 +162,7 @@ fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// Places near the wanted ones, in the same order, where no line of text covers another.
+/// Heights near the wanted ones, in the same order, at which no line of text covers another.
 fn places(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&one, &other| wanted[one].total_cmp(&wanted[other]));
@@ -198,8 +202,8 @@ mod tests {
     #[test]
     fn names_of_tasks_are_escaped() {
         let tasks = ["<a>".to_owned()];
-        let line = Line { name: "x & y".into(), points: vec![(0, 0.5)], colour: 9, faint: false };
-        let svg = picture(&tasks, &[line], Scale::Percent, "a \"chart\"").inline();
+        let series = Series { name: "x & y".into(), points: vec![(0, 0.5)], colour: 9, faint: false };
+        let svg = figure(&tasks, &[series], Scale::Percent, "a \"chart\"").inline();
         assert!(
             svg.contains("&lt;a&gt;") && svg.contains("x &amp; y") && svg.contains("a &quot;chart&quot;")
         );

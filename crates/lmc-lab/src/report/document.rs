@@ -1,31 +1,31 @@
-//! A document that is written twice, as a page and as Markdown, with its pictures as files.
+//! A document that is written twice, as an HTML page and as Markdown with figures in files.
 
+use super::figure::Figure;
 use super::grid::{Grid, plain};
 use super::page::Page;
-use super::picture::Picture;
 
-/// A piece of a document.
+/// A block of a document.
 #[derive(Debug)]
 pub enum Block {
-    /// A title, and a sentence that says how to read what follows.
+    /// A section: its title, and a sentence that says how to read it.
     Section(String, String),
-    /// A title below that of a section.
+    /// A title within a section.
     Heading(String),
-    /// A sentence.
+    /// A remark.
     Paragraph(String),
-    /// A sentence that must not be overlooked.
+    /// A remark that must not be overlooked.
     Warning(String),
     /// A table.
     Grid(Grid),
-    /// How to read a table with differences.
+    /// The legend of a table with differences.
     Legend(String),
-    /// Wide pictures, each with its caption and the name of its file.
-    Charts(Vec<(String, Picture, String)>),
-    /// Small pictures in one file: caption, pictures with their titles, name of the file.
-    Pictures(String, Vec<(String, Picture)>, String),
-    /// Names, and something about each.
+    /// Wide figures, each with its caption and the name of its file.
+    Charts(Vec<(String, Figure, String)>),
+    /// Small figures in one file: caption, figures with their titles, name of the file.
+    Figures(String, Vec<(String, Figure)>, String),
+    /// A list of names, each with a remark.
     List(Vec<(String, String)>),
-    /// Files beside the document.
+    /// Files that go with the document.
     Files(Vec<Attachment>),
     /// Commands to try.
     Commands(String),
@@ -34,30 +34,30 @@ pub enum Block {
 /// A file that goes with a document.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// What it holds, for people.
+    /// Description of the content.
     pub about: &'static str,
-    /// What it holds.
+    /// Content of the file.
     pub content: String,
 }
 
-/// The document.
+/// A document.
 #[derive(Debug)]
 pub struct Document {
-    /// Its title.
+    /// Title of the document.
     pub title: String,
     /// A sentence beneath the title.
     pub about: String,
-    /// What is in it.
+    /// The blocks, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
-/// Where the pictures are.
+/// Folder of the figures beside the document.
 pub const FIGURES: &str = "figures";
 
 impl Document {
-    /// As a page with its pictures inside.
+    /// Writes the document as a page with its figures inside.
     pub fn html(&self) -> String {
         let mut page = Page::broad(&self.title, &self.about);
         for block in &self.blocks {
@@ -69,17 +69,15 @@ impl Document {
                 Block::Grid(grid) => page.grid(grid),
                 Block::Legend(text) => page.legend(text),
                 Block::Charts(charts) => {
-                    let charts: Vec<(String, Picture)> = charts
-                        .iter()
-                        .map(|(caption, picture, _)| (caption.clone(), picture.clone()))
-                        .collect();
+                    let charts: Vec<(String, Figure)> =
+                        charts.iter().map(|(caption, figure, _)| (caption.clone(), figure.clone())).collect();
                     page.charts(&charts);
                 }
-                Block::Pictures(caption, pictures, _) => {
+                Block::Figures(caption, figures, _) => {
                     if !caption.is_empty() {
                         page.heading(4, caption);
                     }
-                    page.pictures(pictures);
+                    page.figures(figures);
                 }
                 Block::List(items) => page.list(items),
                 Block::Files(files) => page.attachments(files),
@@ -89,7 +87,7 @@ impl Document {
         page.html()
     }
 
-    /// As Markdown that shows the files of the pictures.
+    /// Writes the document as Markdown that links to the files of the figures.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n", plain(&self.title), plain(&self.about));
         let image = |caption: &str, file: &str| format!("\n![{}]({FIGURES}/{file}.svg)\n", plain(caption));
@@ -99,15 +97,15 @@ impl Document {
                 Block::Heading(title) => format!("\n### {}\n", plain(title)),
                 Block::Paragraph(sentence) => format!("\n{}\n", plain(sentence)),
                 Block::Legend(sentence) => {
-                    format!("\n{} In brackets: ours less the paper's.\n", plain(sentence))
+                    format!("\n{} In brackets: our number less the paper's.\n", plain(sentence))
                 }
                 Block::Warning(sentence) => format!("\n> {}\n", plain(sentence)),
                 Block::Grid(grid) => format!("\n{}", grid.markdown()),
                 Block::Charts(charts) => {
                     charts.iter().map(|(caption, _, file)| image(caption, file)).collect()
                 }
-                Block::Pictures(caption, _, file) if caption.is_empty() => image(file, file),
-                Block::Pictures(caption, _, file) => {
+                Block::Figures(caption, _, file) if caption.is_empty() => image(file, file),
+                Block::Figures(caption, _, file) => {
                     format!("\n#### {}\n{}", plain(caption), image(caption, file))
                 }
                 Block::List(items) => {
@@ -128,7 +126,7 @@ impl Document {
         text
     }
 
-    /// The files that go with it.
+    /// All files that go with the document, except figures.
     pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.blocks.iter().flat_map(|block| match block {
             Block::Files(files) => files.as_slice(),
@@ -136,17 +134,17 @@ impl Document {
         })
     }
 
-    /// Names and content of the files of the pictures.
-    pub fn figures(&self) -> Vec<(String, String)> {
+    /// Names and content of the files of the figures.
+    pub fn figure_files(&self) -> Vec<(String, String)> {
         let mut files = Vec::new();
         for block in &self.blocks {
             match block {
                 Block::Charts(charts) => {
-                    for (caption, picture, file) in charts {
-                        files.push((file.clone(), Picture::file(&[(caption.clone(), picture.clone())])));
+                    for (caption, figure, file) in charts {
+                        files.push((file.clone(), Figure::file(&[(caption.clone(), figure.clone())])));
                     }
                 }
-                Block::Pictures(_, pictures, file) => files.push((file.clone(), Picture::file(pictures))),
+                Block::Figures(_, figures, file) => files.push((file.clone(), Figure::file(figures))),
                 _ => {}
             }
         }

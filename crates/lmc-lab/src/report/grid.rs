@@ -1,57 +1,57 @@
-//! A table to look at, the same in HTML and in Markdown.
+//! A table for people, in HTML and in Markdown.
 
 use super::escape;
 use super::spread::{Compared, Spread, signed};
 
-/// A table: columns in groups, a name before each row.
+/// A table with columns in groups and a name before each row.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
-    /// What the names of the rows are.
+    /// Title of the column of names.
     pub corner: String,
-    /// Titles over the titles, with the number of columns below each; empty if there are none.
+    /// Titles of groups of columns, with the number of columns in each; empty if there are no groups.
     pub groups: Vec<(String, usize)>,
-    /// One for each column, and what it means.
+    /// Title of each column, and its meaning.
     pub titles: Vec<(String, String)>,
-    /// The rows.
-    pub rows: Vec<Line>,
+    /// The rows, from top to bottom.
+    pub rows: Vec<GridRow>,
 }
 
 /// A row of a table.
 #[derive(Clone, Debug)]
-pub enum Line {
+pub enum GridRow {
     /// A title between rows.
     Heading(String),
     /// A name, a remark beneath it, and a cell for each column.
     Cells(String, String, Vec<Cell>),
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// What it says; empty for what is missing.
+    /// Content; empty for a missing number.
     pub text: String,
-    /// The paper's number.
+    /// The paper's number, beneath the content.
     pub paper: String,
-    /// Ours less the paper's, coloured by its size: above 0 is better.
+    /// Our number less the paper's, coloured by its size; above 0 is better.
     pub difference: Option<f64>,
-    /// Without colour: the two were not measured on the same images.
+    /// Whether the difference has no colour, because the two were not measured on the same images.
     pub muted: bool,
-    /// What is the matter with it.
+    /// Remark beneath the content: runs that are missing.
     pub remark: String,
 }
 
 impl Cell {
-    /// A cell that says something.
+    /// A cell with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A number over seeds; missing if there is none.
+    /// A cell with a number over seeds; empty if there is none.
     pub fn spread(spread: Option<Spread>) -> Self {
         Self::text(spread.map(|spread| spread.text()).unwrap_or_default())
     }
 
-    /// Ours above the paper's, with the difference; without colour if they are not on the same images.
+    /// A cell with our number above the paper's, and the difference; without colour if they are not on the same images.
     pub fn compared(compared: &Compared, same_images: bool) -> Self {
         let text = |spread: Option<Spread>| spread.map(|spread| spread.text()).unwrap_or_default();
         Self {
@@ -100,10 +100,10 @@ impl Cell {
     }
 }
 
-/// Sizes of differences, in points: up to one they are noise.
+/// Limits between the colours of differences, in points; up to one point a difference is noise.
 const STEPS: [f64; 3] = [1.0, 3.0, 6.0];
 
-/// The colour of a difference.
+/// The CSS class that colours a difference.
 pub fn class(difference: f64) -> String {
     let size = STEPS.iter().filter(|step| difference.abs() > **step).count();
     match (size, difference > 0.0) {
@@ -114,7 +114,7 @@ pub fn class(difference: f64) -> String {
 }
 
 impl Grid {
-    /// As an HTML table in a box of its own that scrolls.
+    /// Writes the table as HTML, in a box of its own that scrolls.
     pub fn html(&self) -> String {
         let starts = self.starts();
         let edge = |at: usize| if starts.contains(&at) { " class=\"edge\"" } else { "" };
@@ -139,14 +139,14 @@ impl Grid {
         html += "</tr></thead><tbody>";
         for row in &self.rows {
             match row {
-                Line::Heading(text) => {
+                GridRow::Heading(text) => {
                     html += &format!(
                         "<tr class=\"heading\"><th class=\"name\" scope=\"rowgroup\">{}</th><td colspan=\"{}\"></td></tr>",
                         escape(text),
                         self.titles.len()
                     );
                 }
-                Line::Cells(name, remark, cells) => {
+                GridRow::Cells(name, remark, cells) => {
                     let remark = match remark.as_str() {
                         "" => String::new(),
                         remark => format!("<small>{}</small>", escape(remark)),
@@ -162,7 +162,7 @@ impl Grid {
         html + "</tbody></table></div>"
     }
 
-    /// As a Markdown table.
+    /// Writes the table as Markdown.
     pub fn markdown(&self) -> String {
         let mut titles = vec![self.corner.clone()];
         let mut groups = self.groups.iter().flat_map(|(title, columns)| vec![title.as_str(); *columns]);
@@ -175,12 +175,12 @@ impl Grid {
         text += &format!("| :-- |{}\n", " --: |".repeat(self.titles.len()));
         for row in &self.rows {
             text += &match row {
-                Line::Heading(title) => {
+                GridRow::Heading(title) => {
                     let mut cells = vec![format!("**{}**", plain(title))];
                     cells.resize(titles.len(), String::new());
                     line(cells)
                 }
-                Line::Cells(name, remark, cells) => {
+                GridRow::Cells(name, remark, cells) => {
                     let remark =
                         if remark.is_empty() { String::new() } else { format!("<br>*{}*", plain(remark)) };
                     let mut all = vec![format!("{}{remark}", plain(name))];
@@ -192,7 +192,7 @@ impl Grid {
         text
     }
 
-    /// The first columns of the groups.
+    /// Numbers of the first column of each group.
     fn starts(&self) -> Vec<usize> {
         let mut start = 0;
         let first = |(_, columns): &(String, usize)| {
@@ -203,7 +203,7 @@ impl Grid {
     }
 }
 
-/// Text in Markdown: nothing in it is taken for markup.
+/// Escapes a text for Markdown.
 pub fn plain(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {
@@ -245,7 +245,7 @@ mod tests {
         let grid = Grid {
             corner: "task".into(),
             titles: vec![("A".into(), String::new())],
-            rows: vec![Line::Cells("<b>a|b</b>".into(), String::new(), vec![Cell::text("1")])],
+            rows: vec![GridRow::Cells("<b>a|b</b>".into(), String::new(), vec![Cell::text("1")])],
             ..Grid::default()
         };
         assert!(grid.html().contains("&lt;b&gt;a|b&lt;/b&gt;"));

@@ -1,16 +1,16 @@
-//! The accuracy of each task after each, as a heat map: rows are time, columns tasks.
+//! The accuracy matrix as a heat map: a row after each task of the stream, a column for each task that is evaluated.
 
 use super::escape;
-use super::picture::Picture;
+use super::figure::Figure;
 
-/// Room for the numbers of rows and columns.
+/// Space for the numbers of rows and columns, in pixels.
 const EDGE: f64 = 20.0;
 
-/// The picture of `matrix[after][task]`, accuracies as shares.
-pub fn picture(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Picture {
+/// Draws `matrix[after][task]`; accuracies are shares of 1.
+pub fn figure(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Figure {
     let count = tasks.len().max(1);
     let cell = (260.0 / count as f64).clamp(3.0, 32.0);
-    // Numbers where they can be read.
+    // Numbers are written where there is room to read them.
     let written = cell >= 22.0;
     let gap = if written { 2.0 } else { 0.0 };
     let side = EDGE + count as f64 * cell;
@@ -47,7 +47,7 @@ pub fn picture(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Picture {
             }
         }
     }
-    Picture { width: side, height: side, about: about.to_owned(), body: svg, fluid: false }
+    Figure { width: side, height: side, about: about.to_owned(), body: svg, fluid: false }
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_cells_counted() {
         let tasks = ["<a>".to_owned(), "b".to_owned()];
-        let svg = picture(&tasks, &[vec![0.9], vec![0.456, 0.2]], "x").inline();
+        let svg = figure(&tasks, &[vec![0.9], vec![0.456, 0.2]], "x").inline();
         assert_eq!(svg.matches("<rect").count(), 3);
         assert!(svg.contains("<title>&lt;a&gt; after b: 45.6 %</title>") && !svg.contains("<a>"));
         assert!(svg.contains("class=\"over\" text-anchor=\"middle\">90<"));

@@ -1,36 +1,37 @@
-//! The numbers of a run by name: columns of `runs.csv`, and what `lmc report --metric` shows.
+//! Metrics of a run by name: the columns of `runs.csv`, and the choices of `lmc report --metric`.
 
-use lmc::Result;
+use lmc::{Accuracy, Protocol};
 use lmc_streams::Error;
 use serde::Serialize;
 
-use super::arrangement::{Arrangement, Cell};
-use super::asking::own_head;
+use super::protocols::own_head;
+use super::run_table::{CellRuns, RunTable};
 use super::spread::Spread;
 use crate::csv;
-use crate::metrics::{TaskMetrics, Ways};
-use crate::run_record::Record;
+use crate::error::Result;
+use crate::metrics::TaskMetrics;
+use crate::records::RunRecord;
 
-/// A number that every run has, or that some lack.
+/// A number of a run; runs of earlier versions and of some methods lack some.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name.
+    /// Name in files and commands.
     pub name: &'static str,
-    /// What it is.
+    /// Description for people.
     pub about: &'static str,
     number: Number,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Number {
-    Count(fn(&Record) -> Option<usize>),
-    Real(fn(&Record) -> Option<f64>),
+    Count(fn(&RunRecord) -> Option<usize>),
+    Real(fn(&RunRecord) -> Option<f64>),
 }
 
-/// All of them. Accuracies and shares in per cent.
+/// All metrics. Accuracies and shares are in per cent.
 pub const METRICS: [Metric; 24] = [
     count("tasks", "tasks learned", |run| Some(run.metrics.tasks.len())),
-    real("A", "mean accuracy at the end, asked as in the paper", |run| {
+    real("A", "mean accuracy at the end, under the paper's protocol", |run| {
         percent(Some(run.metrics.headline().accuracy))
     }),
     real("F", "mean change of accuracy since each task was learned, over all tasks", |run| {
@@ -40,14 +41,18 @@ pub const METRICS: [Metric; 24] = [
         percent(Some(run.metrics.headline().forgetting_paper))
     }),
     count("M", "modules at the end", |run| Some(run.metrics.modules())),
-    real("A_task_given", "A with the task given", |run| accuracy(run, |ways| Some(ways.task_given))),
-    real("F_task_given", "F with the task given", |run| forgetting(run, |ways| Some(ways.task_given))),
-    real("A_task_batches", "A in batches of one task", |run| accuracy(run, |ways| ways.task_batches)),
-    real("F_task_batches", "F in batches of one task", |run| forgetting(run, |ways| ways.task_batches)),
-    real("A_mixed", "A in batches of all tasks", |run| accuracy(run, |ways| ways.mixed)),
-    real("F_mixed", "F in batches of all tasks", |run| forgetting(run, |ways| ways.mixed)),
-    real("A_single", "A one by one", |run| accuracy(run, |ways| ways.single)),
-    real("F_single", "F one by one", |run| forgetting(run, |ways| ways.single)),
+    real("A_task_given", "A with the task given", |run| accuracy(run, Protocol::TaskGiven)),
+    real("F_task_given", "F with the task given", |run| forgetting(run, Protocol::TaskGiven)),
+    real("A_task_batches", "A in batches of one task, without its ID", |run| {
+        accuracy(run, Protocol::TaskBatch)
+    }),
+    real("F_task_batches", "F in batches of one task, without its ID", |run| {
+        forgetting(run, Protocol::TaskBatch)
+    }),
+    real("A_mixed", "A in mixed batches of all tasks", |run| accuracy(run, Protocol::Mixed)),
+    real("F_mixed", "F in mixed batches of all tasks", |run| forgetting(run, Protocol::Mixed)),
+    real("A_single", "A on single images", |run| accuracy(run, Protocol::Single)),
+    real("F_single", "F on single images", |run| forgetting(run, Protocol::Single)),
     real("first_task_after", "accuracy of the first task right after it was learned", |run| {
         of_task(run, run.metrics.tasks.first(), |task| task.after)
     }),
@@ -57,27 +62,29 @@ pub const METRICS: [Metric; 24] = [
     real("last_task", "accuracy of the last task", |run| {
         of_task(run, run.metrics.tasks.last(), |task| task.end)
     }),
-    real("own_head_task_batches", "answers by the task's own head, in batches of one task", |run| {
-        percent(own_head(&run.metrics, |task| task.own_head.task_batches))
-    }),
-    real("own_head_single", "answers by the task's own head, one by one", |run| {
+    real(
+        "own_head_task_batches",
+        "images classified by the head of their own task, in batches of one task",
+        |run| percent(own_head(&run.metrics, |task| task.own_head.task_batches)),
+    ),
+    real("own_head_single", "images classified by the head of their own task, single images", |run| {
         percent(own_head(&run.metrics, |task| task.own_head.single))
     }),
-    count("parameters", "all parameters at the end", |run| known(run.metrics.parameters)),
+    count("parameters", "all parameters at the end", |run| counted(run.metrics.parameters)),
     count("multiply_adds", "multiply-adds of one prediction at the end", |run| {
-        known(usize::try_from(run.metrics.multiply_adds).unwrap_or(usize::MAX))
+        counted(usize::try_from(run.metrics.multiply_adds).unwrap_or(usize::MAX))
     }),
     real("learning_seconds", "seconds of learning", |run| Some(run.cost?.learning_seconds)),
     real("learning_cpu_seconds", "processor seconds of learning", |run| run.cost?.learning_cpu_seconds),
-    real("testing_seconds", "seconds of testing", |run| Some(run.cost?.testing_seconds)),
-    real("peak_mib", "most memory that the process used, in MiB", |run| Some(run.cost?.peak_mib)),
+    real("testing_seconds", "seconds of evaluation", |run| Some(run.cost?.testing_seconds)),
+    real("peak_mib", "largest memory of the process, in MiB", |run| Some(run.cost?.peak_mib)),
 ];
 
-const fn count(name: &'static str, about: &'static str, number: fn(&Record) -> Option<usize>) -> Metric {
+const fn count(name: &'static str, about: &'static str, number: fn(&RunRecord) -> Option<usize>) -> Metric {
     Metric { name, about, number: Number::Count(number) }
 }
 
-const fn real(name: &'static str, about: &'static str, number: fn(&Record) -> Option<f64>) -> Metric {
+const fn real(name: &'static str, about: &'static str, number: fn(&RunRecord) -> Option<f64>) -> Metric {
     Metric { name, about, number: Number::Real(number) }
 }
 
@@ -85,20 +92,20 @@ fn percent(share: Option<f64>) -> Option<f64> {
     share.map(|share| 100.0 * share)
 }
 
-fn accuracy(run: &Record, way: fn(&Ways) -> Option<f64>) -> Option<f64> {
-    percent(run.metrics.summary(way).map(|summary| summary.accuracy))
+fn accuracy(run: &RunRecord, protocol: Protocol) -> Option<f64> {
+    percent(run.metrics.summary(protocol).map(|summary| summary.accuracy))
 }
 
-fn forgetting(run: &Record, way: fn(&Ways) -> Option<f64>) -> Option<f64> {
-    percent(run.metrics.summary(way).map(|summary| summary.forgetting))
+fn forgetting(run: &RunRecord, protocol: Protocol) -> Option<f64> {
+    percent(run.metrics.summary(protocol).map(|summary| summary.forgetting))
 }
 
-fn of_task(run: &Record, task: Option<&TaskMetrics>, when: fn(&TaskMetrics) -> Ways) -> Option<f64> {
-    percent(task.map(|task| when(task).headline(run.metrics.agnostic)))
+fn of_task(run: &RunRecord, task: Option<&TaskMetrics>, when: fn(&TaskMetrics) -> Accuracy) -> Option<f64> {
+    percent(task.map(|task| when(task).headline(run.metrics.task_agnostic)))
 }
 
-/// Older runs have zeros for what they did not count.
-fn known(count: usize) -> Option<usize> {
+/// Turns 0 into `None`: runs of earlier versions have zeros for numbers that they did not count.
+fn counted(count: usize) -> Option<usize> {
     Some(count).filter(|&count| count > 0)
 }
 
@@ -112,33 +119,33 @@ impl Metric {
         })
     }
 
-    /// Of a run, if it has it.
-    pub fn of(&self, run: &Record) -> Option<f64> {
+    /// The number of a run, if it has it.
+    pub fn of(&self, run: &RunRecord) -> Option<f64> {
         match self.number {
             Number::Count(count) => count(run).map(|count| count as f64),
             Number::Real(number) => number(run),
         }
     }
 
-    /// The same as a field of a file.
-    pub(super) fn field(&self, run: &Record) -> String {
+    /// The number of a run as a field of a CSV file; empty if the run lacks it.
+    pub(super) fn field(&self, run: &RunRecord) -> String {
         match self.number {
             Number::Count(count) => count(run).map(|count| count.to_string()).unwrap_or_default(),
             Number::Real(number) => csv::number(number(run)),
         }
     }
 
-    /// Over the runs of a cell.
-    pub fn over(&self, cell: &Cell<'_>) -> Option<Spread> {
+    /// Mean and deviation over the runs of a cell.
+    pub fn over(&self, cell: &CellRuns<'_>) -> Option<Spread> {
         Spread::of(&cell.each(|run| self.of(run)))
     }
 
-    /// Of all methods on all streams: a line for each.
-    pub fn table(&self, all: &Arrangement<'_>) -> Vec<Line> {
-        let mut lines = Vec::new();
+    /// The metric of every method on every stream.
+    pub fn table(&self, all: &RunTable<'_>) -> Vec<MetricRow> {
+        let mut rows = Vec::new();
         for row in &all.rows {
             for (stream, cell) in all.streams.iter().zip(&row.cells) {
-                lines.push(Line {
+                rows.push(MetricRow {
                     method: row.method.clone(),
                     title: row.title.clone(),
                     settings: row.settings.clone(),
@@ -148,24 +155,24 @@ impl Metric {
                 });
             }
         }
-        lines
+        rows
     }
 }
 
-/// A metric of a method on a stream.
+/// A metric of one method on one stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
-    /// The method's name in experiments.
+pub struct MetricRow {
+    /// Name of the method in experiments.
     pub method: String,
-    /// Its name in tables.
+    /// Name of the method in tables.
     pub title: String,
-    /// What tells it from the method's other rows.
+    /// Settings that distinguish it from the method's other rows.
     pub settings: String,
-    /// The stream's name in experiments.
+    /// Name of the stream in experiments.
     pub stream: String,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: &'static str,
-    /// Mean over seeds; `None` if no run has it.
+    /// Mean and deviation over seeds; `None` if no run has the metric.
     pub value: Option<Spread>,
 }
 
@@ -173,7 +180,7 @@ pub struct Line {
 mod tests {
     use super::super::samples::record;
     use super::*;
-    use crate::run_record::Records;
+    use crate::records::RunRecords;
 
     #[test]
     fn a_metric_of_every_method_on_every_stream() -> Result<()> {
@@ -182,12 +189,12 @@ mod tests {
             record("finetune", "s_minus", 2, [0.5, 0.75]),
             record("lmc_a", "s_pl", 1, [0.25, 0.75]),
         ];
-        let records = Records { finished, ..Records::default() };
-        let all = Arrangement::new(&records);
-        let lines = Metric::find("last_task")?.table(&all);
-        let values: Vec<(&str, &str, Option<f64>)> = lines
+        let records = RunRecords { finished, ..RunRecords::default() };
+        let all = RunTable::new(&records)?;
+        let rows = Metric::find("last_task")?.table(&all);
+        let values: Vec<(&str, &str, Option<f64>)> = rows
             .iter()
-            .map(|line| (line.method.as_str(), line.stream.as_str(), line.value.map(|value| value.mean)))
+            .map(|row| (row.method.as_str(), row.stream.as_str(), row.value.map(|value| value.mean)))
             .collect();
         assert_eq!(
             values,

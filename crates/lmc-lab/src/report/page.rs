@@ -1,9 +1,9 @@
-//! One self-contained HTML page.
+//! One self-contained HTML page, light and dark, without scripts and without network.
 
 use super::document::Attachment;
 use super::escape;
+use super::figure::{self, Figure};
 use super::grid::Grid;
-use super::picture::{self, Picture};
 
 const STYLE: &str = "
 :root { --ink: #1d2430; --soft: #5b6675; --paper: #ffffff; --line: #d8dde4; --faint: #eef1f5; --accent: #0b4f8a;
@@ -69,7 +69,7 @@ pub struct Page {
     title: String,
     head: String,
     body: String,
-    /// Addresses and titles of the sections.
+    /// Anchor and title of each section.
     sections: Vec<(String, String)>,
     broad: bool,
 }
@@ -81,12 +81,12 @@ impl Page {
         Self { title: title.to_owned(), head, body: String::new(), sections: Vec::new(), broad: false }
     }
 
-    /// The same for wide tables, with links to its sections.
+    /// A page for wide tables, with links to its sections.
     pub fn broad(title: &str, about: &str) -> Self {
         Self { broad: true, ..Self::new(title, about) }
     }
 
-    /// A section with a sentence that says how to read it.
+    /// Adds a section with a sentence that says how to read it.
     pub fn section(&mut self, title: &str, about: &str) {
         let address = format!("s{}", self.sections.len() + 1);
         self.body +=
@@ -94,55 +94,55 @@ impl Page {
         self.sections.push((address, title.to_owned()));
     }
 
-    /// A title within a section; `level` 3 or 4.
+    /// Adds a title within a section; `level` is 3 or 4.
     pub fn heading(&mut self, level: usize, title: &str) {
         self.body += &format!("<h{level}>{}</h{level}>", escape(title));
     }
 
-    /// A sentence that must not be overlooked.
+    /// Adds a remark that must not be overlooked.
     pub fn warning(&mut self, text: &str) {
         self.body += &format!("<p class=\"warning\">{}</p>", escape(text));
     }
 
-    /// A remark.
+    /// Adds a remark.
     pub fn paragraph(&mut self, text: &str) {
         self.body += &format!("<p class=\"note\">{}</p>", escape(text));
     }
 
-    /// A picture as wide as the page.
-    pub fn picture(&mut self, picture: &Picture) {
-        self.body += &format!("<div class=\"wide\">{}</div>", picture.inline());
+    /// Adds a figure as wide as the page.
+    pub fn figure(&mut self, figure: &Figure) {
+        self.body += &format!("<div class=\"wide\">{}</div>", figure.inline());
     }
 
-    /// Pictures with captions, two in a row where there is room.
-    pub fn charts(&mut self, pictures: &[(String, Picture)]) {
+    /// Adds wide figures with captions, two in a row where there is room.
+    pub fn charts(&mut self, figures: &[(String, Figure)]) {
         self.body += "<div class=\"charts\">";
-        for (caption, picture) in pictures {
+        for (caption, figure) in figures {
             self.body += &format!(
                 "<figure><figcaption>{}</figcaption><div class=\"wide\">{}</div></figure>",
                 escape(caption),
-                picture.inline()
+                figure.inline()
             );
         }
         self.body += "</div>";
     }
 
-    /// Small pictures side by side, each with its caption.
-    pub fn pictures(&mut self, pictures: &[(String, Picture)]) {
+    /// Adds small figures side by side, each with its caption.
+    pub fn figures(&mut self, figures: &[(String, Figure)]) {
         self.body += "<div class=\"maps\">";
-        for (caption, picture) in pictures {
-            let svg = picture.inline();
+        for (caption, figure) in figures {
+            let svg = figure.inline();
             self.body += &format!("<figure><figcaption>{}</figcaption>{svg}</figure>", escape(caption));
         }
         self.body += "</div>";
     }
 
-    /// A table of numbers whose first column stays in sight.
+    /// Adds a table of numbers whose first column stays in sight.
     pub fn grid(&mut self, grid: &Grid) {
         self.body += &grid.html();
     }
 
-    /// What the colours of differences mean.
+    /// Adds a text, and the legend of the colours of differences.
     pub fn legend(&mut self, text: &str) {
         let chips = [
             ("down3", "−7"),
@@ -155,13 +155,13 @@ impl Page {
         ]
         .map(|(class, text)| format!("<b class=\"{class}\">{text}</b>"));
         self.body += &format!(
-            "<p class=\"legend\">{} Coloured by size: ours less the paper's {}</p>",
+            "<p class=\"legend\">{} Our number less the paper's is coloured by its size: {}</p>",
             escape(text),
             chips.concat()
         );
     }
 
-    /// A list; each item begins with a name.
+    /// Adds a list; each item begins with a name.
     pub fn list(&mut self, items: &[(String, String)]) {
         self.body += "<ul>";
         for (name, text) in items {
@@ -170,7 +170,7 @@ impl Page {
         self.body += "</ul>";
     }
 
-    /// Files to save, which the page has inside: it needs nothing beside it.
+    /// Adds links to files, whose content is inside the page.
     pub fn attachments(&mut self, files: &[Attachment]) {
         self.body += "<ul>";
         for Attachment { name, about, content } in files {
@@ -184,7 +184,7 @@ impl Page {
         self.body += "</ul>";
     }
 
-    /// A table; the last row is a total.
+    /// Adds a table whose last row is a total.
     pub fn table(&mut self, titles: &[&str], rows: &[Vec<String>]) {
         let cells = |tag: &str, cells: &mut dyn Iterator<Item = &str>| {
             cells.map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect::<String>()
@@ -200,12 +200,12 @@ impl Page {
         self.body += "</tbody></table></div>";
     }
 
-    /// Commands to try.
+    /// Adds commands to try.
     pub fn commands(&mut self, text: &str) {
         self.body += &format!("<pre>{}</pre>", escape(text));
     }
 
-    /// The whole page.
+    /// Writes the page.
     pub fn html(&self) -> String {
         let links: String = self
             .sections
@@ -221,14 +221,14 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <title>{}</title><style>{STYLE}{}</style></head><body{class}>{}{links}{}</body></html>\n",
             escape(&self.title),
-            picture::STYLE,
+            figure::STYLE,
             self.head,
             self.body
         )
     }
 }
 
-/// Text inside an address.
+/// Encodes a text for a URL.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {

@@ -1,13 +1,13 @@
-//! Every run with all its metrics, a line each, for whoever computes on. Accuracies in per cent.
+//! The file `runs.csv`: every run with all its metrics, a line each. Accuracies are in per cent.
 
-use super::arrangement::Arrangement;
 use super::metric::METRICS;
+use super::run_table::RunTable;
 use crate::csv::csv;
 use crate::experiment::Experiment;
-use crate::run_record::Records;
+use crate::records::RunRecords;
 
-/// The file.
-pub fn file(records: &Records, all: &Arrangement<'_>) -> String {
+/// Writes the file.
+pub fn csv_file(records: &RunRecords, all: &RunTable<'_>) -> String {
     let mut titles = vec![
         "directory",
         "state",

@@ -1,28 +1,27 @@
-//! Made-up runs for the tests of reports.
+//! Sample runs for the tests of reports.
 
 use std::path::PathBuf;
 
-use lmc::Learned;
-use lmc::network::NetworkConfig;
+use lmc::{Accuracy, NetworkConfig, TaskReport};
 use toml::Table;
 
 use crate::cost::Cost;
 use crate::experiment::Experiment;
-use crate::metrics::{Metrics, OwnHead, TaskMetrics, Ways};
-use crate::run_record::Record;
+use crate::metrics::{Metrics, OwnHead, TaskMetrics};
+use crate::records::{IncompleteRun, RunRecord, RunRecords};
 
-/// A run of two tasks whose accuracies at the end are `end`; the first one was 10 points better right after.
-pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
-    let agnostic = lmc_methods::find(method).is_ok_and(|entry| entry.agnostic);
-    let ways = |accuracy: f64| Ways {
+/// A run of two tasks with these accuracies at the end; the first task was 10 points better right after it was learned.
+pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord {
+    let task_agnostic = lmc_methods::find(method).is_ok_and(|entry| entry.task_agnostic);
+    let measured = |accuracy: f64| Accuracy {
         task_given: accuracy,
-        task_batches: agnostic.then_some(accuracy),
-        mixed: agnostic.then_some(accuracy / 2.0),
-        single: agnostic.then_some(accuracy / 4.0),
+        task_batches: task_agnostic.then_some(accuracy),
+        mixed: task_agnostic.then_some(accuracy / 2.0),
+        single: task_agnostic.then_some(accuracy / 4.0),
     };
     let task = |name: &str, number: usize, after: f64| TaskMetrics {
         task: name.into(),
-        learned: Learned {
+        report: TaskReport {
             task: name.into(),
             best_epoch: 0,
             epochs: 1,
@@ -30,29 +29,30 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
             modules_before: vec![number],
             modules: vec![number + 1],
         },
-        after: ways(after),
-        end: ways(end[number]),
+        after: measured(after),
+        end: measured(end[number]),
         own_head: OwnHead { task_batches: 1.0, single: 0.5 },
         weights: vec![vec![0.25; number + 1]],
     };
+    let preset = Experiment::preset_for(stream);
     let matrix = vec![vec![end[0] + 0.1], end.to_vec()];
-    Record {
+    RunRecord {
         directory: PathBuf::from(format!("runs/{method}-{stream}-{seed}")),
         experiment: Experiment {
             stream: stream.into(),
             variant: "auto".into(),
             stream_seed: None,
             method: method.into(),
-            preset: preset(stream).into(),
+            preset: preset.into(),
             seed,
             checkpoint_epochs: 1,
             network: NetworkConfig::default(),
-            learner: settings(method, stream),
+            learner: Experiment::learner_for(method, preset, Table::new()).unwrap(),
         },
         metrics: Metrics {
             tasks: vec![task("<first> & co", 0, end[0] + 0.1), task("last", 1, end[1])],
             method: method.into(),
-            agnostic,
+            task_agnostic,
             parameters: 1000,
             multiply_adds: 2000,
             matrix: matrix.clone(),
@@ -69,18 +69,25 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> Record {
     }
 }
 
-fn preset(stream: &str) -> &str {
-    if stream.starts_with("s_") { stream } else { "own" }
-}
-
-fn settings(method: &str, stream: &str) -> Table {
-    lmc_methods::find(method).unwrap().resolve(preset(stream), Table::new()).unwrap()
-}
-
-/// The same, of a method other than LMC, with another number of epochs.
-pub fn with_epochs(mut record: Record, epochs: i64) -> Record {
+/// Changes the number of epochs of a run of a baseline.
+pub fn with_epochs(mut record: RunRecord, epochs: i64) -> RunRecord {
     let training = record.experiment.learner["training"].as_table_mut().unwrap();
     training.insert("epochs".into(), epochs.into());
     record.directory = PathBuf::from(format!("{}-{epochs}", record.directory.display()));
     record
+}
+
+/// Two methods on one stream, and a damaged run.
+pub fn records() -> RunRecords {
+    let damaged = IncompleteRun {
+        directory: "runs/broken".into(),
+        experiment: None,
+        why: "runs/broken/metrics.json: expected value at line 1; delete it".into(),
+    };
+    let finished = vec![
+        record("experts", "s_minus", 1, [0.6, 0.4]),
+        record("lmc_a", "s_minus", 1, [0.6, 0.7]),
+        record("lmc_a", "s_minus", 2, [0.8, 0.5]),
+    ];
+    RunRecords { finished, damaged: vec![damaged], ..RunRecords::default() }
 }

@@ -1,23 +1,23 @@
-//! In what the settings of runs differ, in few words: what tells them from their preset, and where runs of one method on one
-//! stream differ at all.
+//! Differences between the settings of runs, in few words: from their preset, and between runs of one method on one stream.
 
 use std::collections::BTreeMap;
 
-use lmc::network::NetworkConfig;
-use lmc::presets::PRESETS;
+use lmc::NetworkConfig;
 use toml::{Table, Value};
 
-use super::arrangement::Arrangement;
+use super::run_table::RunTable;
+use crate::error::{Error, Result};
 use crate::experiment::Experiment;
+use crate::spelling::first_spelling;
 
 /// Settings by dotted key.
 type Settings = BTreeMap<String, String>;
 
-/// What stands for a setting that a run does not have: runs write down all settings of their version.
+/// Text for a setting that a run does not have, because the version that ran it did not have the setting.
 const ABSENT: &str = "other version";
 
-/// All settings, but for what rows and columns stand for, the seed, and how often the state is saved.
-fn settings(experiment: &Experiment) -> Settings {
+/// All settings except those that rows and columns stand for, the seed, and how often the state is saved.
+fn settings(experiment: &Experiment) -> Result<Settings> {
     fn flatten(table: &Table, above: &str, into: &mut Settings) {
         for (key, value) in table {
             let key = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
@@ -28,36 +28,35 @@ fn settings(experiment: &Experiment) -> Settings {
             }
         }
     }
-    let mut table = Table::try_from(experiment).unwrap_or_default();
+    let learner = first_spelling(experiment.learner.clone());
+    let mut table = Table::try_from(Experiment { learner, ..experiment.clone() })
+        .map_err(|error| Error::unwritable("experiment", error))?;
     for key in ["stream", "method", "seed", "checkpoint_epochs"] {
         table.remove(key);
     }
     let mut flat = BTreeMap::new();
     flatten(&table, "", &mut flat);
-    flat
+    Ok(flat)
 }
 
-/// The settings that an experiment has if nothing but stream, method and preset is said.
-fn standard(experiment: &Experiment) -> Settings {
-    let learner = lmc_methods::find(&experiment.method)
-        .ok()
-        .and_then(|entry| entry.resolve(&experiment.preset, Table::new()).ok());
-    let has_preset = PRESETS.iter().any(|(name, _)| *name == experiment.stream);
+/// The settings of an experiment that gives nothing but stream and method. A method of another version has none.
+fn standard(experiment: &Experiment) -> Result<Settings> {
+    let learner = Experiment::learner_for(&experiment.method, &experiment.preset, Table::new());
     settings(&Experiment {
         variant: "auto".into(),
         stream_seed: None,
-        preset: if has_preset { experiment.stream.clone() } else { "own".into() },
+        preset: Experiment::preset_for(&experiment.stream).to_owned(),
         network: NetworkConfig::default(),
-        learner: learner.unwrap_or_default(),
+        learner: learner.unwrap_or_else(|_| Table::new()),
         ..experiment.clone()
     })
 }
 
 /// Keys in which two runs of a method on one stream differ. From stream to stream presets may differ.
-pub(super) fn differing<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Vec<String> {
+pub(super) fn differing<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Result<Vec<String>> {
     let mut streams: BTreeMap<&str, Vec<Settings>> = BTreeMap::new();
     for experiment in experiments {
-        streams.entry(&experiment.stream).or_default().push(settings(experiment));
+        streams.entry(&experiment.stream).or_default().push(settings(experiment)?);
     }
     let mut keys: Vec<String> = Vec::new();
     for all in streams.values() {
@@ -67,44 +66,44 @@ pub(super) fn differing<'a>(experiments: impl Iterator<Item = &'a Experiment>) -
             }
         }
     }
-    keys
+    Ok(keys)
 }
 
 /// The values of these keys; empty where they are those of the preset.
-pub(super) fn deviations(experiment: &Experiment, keys: &[String]) -> Vec<String> {
+pub(super) fn deviations(experiment: &Experiment, keys: &[String]) -> Result<Vec<String>> {
     if keys.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let (own, standard) = (settings(experiment), standard(experiment));
+    let (own, standard) = (settings(experiment)?, standard(experiment)?);
     let value = |key: &String| match (own.get(key), standard.get(key)) {
         (own, standard) if own == standard => String::new(),
         (Some(own), _) => own.clone(),
         (None, _) => ABSENT.to_owned(),
     };
-    keys.iter().map(value).collect()
+    Ok(keys.iter().map(value).collect())
 }
 
-/// All settings in which an experiment is not as its preset; empty if it is.
-fn unlike_preset(experiment: &Experiment) -> String {
-    let (own, standard) = (settings(experiment), standard(experiment));
+/// All settings in which an experiment differs from its preset; empty if there are none.
+fn unlike_preset(experiment: &Experiment) -> Result<String> {
+    let (own, standard) = (settings(experiment)?, standard(experiment)?);
     let mut keys: Vec<String> = own.keys().chain(standard.keys()).cloned().collect();
     keys.retain(|key| own.get(key) != standard.get(key));
     keys.sort();
     keys.dedup();
-    label(&keys, &deviations(experiment, &keys))
+    Ok(label(&keys, &deviations(experiment, &keys)?))
 }
 
-/// What runs have that their presets have not, and which methods on which streams.
-pub(super) fn unlike_presets(all: &Arrangement<'_>) -> Vec<(String, String)> {
-    // Of each kind of settings the methods, by streams.
+/// Settings in which runs differ from their presets, each with the methods and streams that have it.
+pub(super) fn unlike_presets(all: &RunTable<'_>) -> Result<Vec<(String, String)>> {
+    // Methods by settings and streams.
     let mut found: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
     for row in &all.rows {
         let mut streams: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (cell, stream) in row.cells.iter().zip(&all.streams) {
-            for settings in cell.runs.iter().map(|run| unlike_preset(&run.experiment)) {
-                let known = streams.entry(settings).or_default();
-                if !known.contains(&stream.title.as_str()) {
-                    known.push(&stream.title);
+            for run in &cell.runs {
+                let titles = streams.entry(unlike_preset(&run.experiment)?).or_default();
+                if !titles.contains(&stream.title.as_str()) {
+                    titles.push(&stream.title);
                 }
             }
         }
@@ -119,10 +118,10 @@ pub(super) fn unlike_presets(all: &Arrangement<'_>) -> Vec<(String, String)> {
     let line = |(settings, places): (String, BTreeMap<String, Vec<&str>>)| {
         (settings, places.iter().map(text).collect::<Vec<_>>().join("; "))
     };
-    found.into_iter().map(line).collect()
+    Ok(found.into_iter().map(line).collect())
 }
 
-/// `epochs=10, width=8`: the last part of each key, or the whole key where two end alike.
+/// Writes settings as `epochs=10, width=8`, by the last part of each key, or by the whole key where two end alike.
 pub(super) fn label(keys: &[String], values: &[String]) -> String {
     let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
     let mut parts: Vec<String> = Vec::new();
@@ -137,7 +136,7 @@ pub(super) fn label(keys: &[String], values: &[String]) -> String {
     parts.join(", ")
 }
 
-/// Sorts as the values do, whole numbers by their size.
+/// A key that sorts settings by their values, whole numbers by their size.
 pub(super) fn order(values: &[String]) -> Vec<String> {
     let number =
         |value: &String| value.parse::<u64>().map_or(value.clone(), |number| format!("{number:020}"));
@@ -153,12 +152,12 @@ mod tests {
     fn what_differs_from_the_preset() {
         let usual = record("finetune", "s_minus", 1, [0.5, 0.5]).experiment;
         let short = with_epochs(record("finetune", "s_minus", 2, [0.5, 0.5]), 9).experiment;
-        let keys = differing([&usual, &short].into_iter());
+        let keys = differing([&usual, &short].into_iter()).unwrap();
         assert_eq!(keys, ["learner.training.epochs"]);
-        let labels = [&usual, &short].map(|experiment| label(&keys, &deviations(experiment, &keys)));
+        let labels = [&usual, &short].map(|experiment| label(&keys, &deviations(experiment, &keys).unwrap()));
         assert_eq!(labels, ["", "epochs=9"]);
-        assert!(differing([&usual, &usual].into_iter()).is_empty());
-        assert_eq!([&usual, &short].map(unlike_preset), ["", "epochs=9"]);
+        assert!(differing([&usual, &usual].into_iter()).unwrap().is_empty());
+        assert_eq!([&usual, &short].map(|experiment| unlike_preset(experiment).unwrap()), ["", "epochs=9"]);
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! A number over several seeds: mean and standard deviation.
+//! Variation across seeds: mean and standard deviation of a number over several runs.
 
 use serde::Serialize;
 
-/// Mean ± standard deviation.
+/// Mean ± standard deviation over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean over the runs.
     pub mean: f64,
-    /// Standard deviation of the sample, by n - 1; there is none for one run.
+    /// Standard deviation of the sample, by n - 1; `None` for one run.
     pub deviation: Option<f64>,
-    /// How many runs it is over.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Spread {
-    /// Of some numbers; `None` of none.
+    /// Mean and deviation of some numbers; `None` if there are none.
     pub fn of(numbers: &[f64]) -> Option<Self> {
         if numbers.is_empty() {
             return None;
@@ -26,7 +26,7 @@ impl Spread {
         Some(Self { mean, deviation, runs: numbers.len() })
     }
 
-    /// `64.8 ± 0.7`, with a true minus and without a negative zero.
+    /// Writes `64.8 ± 0.7`, with a true minus sign and without a negative zero.
     pub fn text(&self) -> String {
         match self.deviation {
             Some(deviation) => format!("{} ± {deviation:.1}", decimal(self.mean)),
@@ -34,39 +34,39 @@ impl Spread {
         }
     }
 
-    /// The mean alone, without `.0`: `17` or `15.7`.
+    /// Writes the mean alone, without `.0`: `17` or `15.7`.
     pub fn short(&self) -> String {
         let text = decimal(self.mean);
         text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
     }
 }
 
-/// Ours beside the paper's.
+/// Our number beside the paper's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Compared {
-    /// Ours, if there is a finished run.
+    /// Our number, if there is a finished run.
     pub ours: Option<Spread>,
-    /// The paper's, if it has one.
+    /// The paper's number, if it reports one.
     pub paper: Option<Spread>,
-    /// Ours less the paper's.
+    /// Our mean less the paper's.
     pub difference: Option<f64>,
 }
 
 impl Compared {
-    /// Two numbers side by side.
+    /// Puts two numbers side by side.
     pub fn new(ours: Option<Spread>, paper: Option<Spread>) -> Self {
         let difference = ours.zip(paper).map(|(ours, paper)| ours.mean - paper.mean);
         Self { ours, paper, difference }
     }
 }
 
-/// One decimal, with a true minus; what rounds to zero has no sign.
+/// Writes one decimal, with a true minus sign; a number that rounds to zero has no sign.
 pub fn decimal(number: f64) -> String {
     let text = format!("{number:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text.replace('-', "−") }
 }
 
-/// The same with a sign: `+2.4`, `−2.4`, `0.0`.
+/// Writes one decimal with a sign: `+2.4`, `−2.4`, `0.0`.
 pub fn signed(number: f64) -> String {
     let text = decimal(number);
     if text == "0.0" || text.starts_with('−') { text } else { format!("+{text}") }

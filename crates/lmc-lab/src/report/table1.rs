@@ -1,64 +1,64 @@
-//! The paper's table 1: accuracy A, forgetting F and modules M of every method on every stream, ours above the paper's.
+//! The paper's table 1: accuracy A, forgetting F and modules M of every method on every stream, our number above the paper's.
 
 use serde::Serialize;
 
-use super::arrangement::{Arrangement, Cell as Runs};
-use super::grid::{Cell, Grid, Line};
+use super::grid::{Cell, Grid, GridRow};
+use super::run_table::{CellRuns, RunTable};
 use super::spread::{Compared, Spread};
 use crate::csv::{csv, number};
-use crate::paper::{Metric, is_fixed, published};
+use crate::paper::{PaperMetric, is_fixed, published};
 
-/// The table, a line for each method and stream.
+/// Table 1, with a row for each method and stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table1 {
-    /// Method by method, in each stream by stream.
-    pub lines: Vec<Entry>,
+    /// The rows, method by method, and of each method stream by stream.
+    pub rows: Vec<Table1Row>,
 }
 
-/// A method on a stream. A and F in per cent.
+/// One method on one stream. A and F are in per cent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
-    /// The method's name in experiments.
+pub struct Table1Row {
+    /// Name of the method in experiments.
     pub method: String,
-    /// Its name in the paper.
+    /// Name of the method in the paper.
     pub title: String,
-    /// What tells it from the method's other rows.
+    /// Settings that distinguish it from the method's other rows.
     pub settings: String,
-    /// The stream's name in experiments.
+    /// Name of the stream in experiments.
     pub stream: String,
-    /// Finished runs.
+    /// Number of finished runs.
     pub seeds: usize,
-    /// Runs without results: `1 failed`.
+    /// Runs that have no part in the numbers: `1 failed`.
     pub incomplete: String,
-    /// Whether all finished runs are on the paper's images, neither generated nor fewer.
+    /// Whether all finished runs learned the paper's images, neither generated nor fewer.
     pub papers_images: bool,
-    /// A: mean accuracy at the end.
+    /// A: mean accuracy at the end of the stream.
     pub accuracy: Compared,
     /// F: mean change of accuracy since each task was learned; below 0 is forgetting.
     pub forgetting: Compared,
-    /// M: modules at the end.
+    /// M: number of modules at the end of the stream.
     pub modules: Compared,
 }
 
-/// Per cent.
+/// Mean and deviation of shares, in per cent.
 pub(super) fn points(shares: &[f64]) -> Option<Spread> {
     Spread::of(&shares.iter().map(|share| 100.0 * share).collect::<Vec<_>>())
 }
 
 impl Table1 {
-    /// The table of these runs.
-    pub fn new(all: &Arrangement<'_>) -> Self {
-        let mut lines = Vec::new();
+    /// Makes the table of some runs.
+    pub fn new(all: &RunTable<'_>) -> Self {
+        let mut rows = Vec::new();
         for row in &all.rows {
             for (stream, cell) in all.streams.iter().zip(&row.cells) {
-                lines.push(entry(&row.method, &row.title, &row.settings, &stream.name, cell));
+                rows.push(table_row(&row.method, &row.title, &row.settings, &stream.name, cell));
             }
         }
-        Self { lines }
+        Self { rows }
     }
 
-    /// To look at: a row for each method, three columns and the number of seeds for each stream.
-    pub fn grid(&self, all: &Arrangement<'_>) -> Grid {
+    /// The table for people: a row for each method; A, F, M and the number of seeds for each stream.
+    pub fn grid(&self, all: &RunTable<'_>) -> Grid {
         let title = |text: &str, about: &str| (text.to_owned(), about.to_owned());
         let titles = [
             title("A", "mean accuracy at the end, in %"),
@@ -69,21 +69,21 @@ impl Table1 {
             title("M", "modules at the end"),
             title("n", "seeds"),
         ];
-        let rows = all.rows.iter().zip(self.lines.chunks(all.streams.len().max(1)));
+        let rows = all.rows.iter().zip(self.rows.chunks(all.streams.len().max(1)));
         Grid {
             corner: "method".into(),
             groups: all.streams.iter().map(|stream| (stream.title.clone(), titles.len())).collect(),
             titles: all.streams.iter().flat_map(|_| titles.clone()).collect(),
             rows: rows
                 .map(|(row, entries)| {
-                    let cells = entries.iter().flat_map(Entry::cells).collect();
-                    Line::Cells(row.title.clone(), row.settings.clone(), cells)
+                    let cells = entries.iter().flat_map(Table1Row::cells).collect();
+                    GridRow::Cells(row.title.clone(), row.settings.clone(), cells)
                 })
                 .collect(),
         }
     }
 
-    /// A line for each method and stream.
+    /// The table as CSV, a line for each method and stream.
     pub fn csv(&self) -> String {
         let titles = [
             "stream",
@@ -110,7 +110,7 @@ impl Table1 {
             "M_difference",
         ];
         let rows: Vec<Vec<String>> = self
-            .lines
+            .rows
             .iter()
             .map(|entry| {
                 let texts = [&entry.stream, &entry.method, &entry.title, &entry.settings];
@@ -130,7 +130,7 @@ impl Table1 {
     }
 }
 
-/// Mean and deviation of ours and of the paper's, and the difference.
+/// Fields of a CSV file: our mean and deviation, the paper's mean and deviation, and the difference.
 pub(super) fn numbers(compared: &Compared) -> [String; 5] {
     let both = |spread: Option<Spread>| {
         [spread.map(|spread| spread.mean), spread.and_then(|spread| spread.deviation)].map(number)
@@ -139,27 +139,27 @@ pub(super) fn numbers(compared: &Compared) -> [String; 5] {
     [ours, deviation, paper, paper_deviation, number(compared.difference)]
 }
 
-fn entry(method: &str, title: &str, settings: &str, stream: &str, cell: &Runs<'_>) -> Entry {
+fn table_row(method: &str, title: &str, settings: &str, stream: &str, cell: &CellRuns<'_>) -> Table1Row {
     let compared =
-        |ours: Option<Spread>, metric: Metric| Compared::new(ours, published(stream, method, metric));
+        |ours: Option<Spread>, metric: PaperMetric| Compared::new(ours, published(stream, method, metric));
     let accuracy = cell.each(|run| Some(run.metrics.headline().accuracy));
     let forgetting = cell.each(|run| Some(run.metrics.headline().forgetting));
     let modules = cell.each(|run| Some(run.metrics.modules() as f64));
-    Entry {
+    Table1Row {
         method: method.to_owned(),
         title: title.to_owned(),
         settings: settings.to_owned(),
         stream: stream.to_owned(),
         seeds: cell.runs.len(),
         incomplete: cell.remark(),
-        papers_images: !cell.runs.is_empty() && cell.runs.iter().all(|run| run.is_on_the_papers_images()),
-        accuracy: compared(points(&accuracy), Metric::Accuracy),
-        forgetting: compared(points(&forgetting), Metric::Forgetting),
-        modules: compared(Spread::of(&modules), Metric::Modules),
+        papers_images: !cell.runs.is_empty() && cell.runs.iter().all(|run| run.is_on_paper_images()),
+        accuracy: compared(points(&accuracy), PaperMetric::Accuracy),
+        forgetting: compared(points(&forgetting), PaperMetric::Forgetting),
+        modules: compared(Spread::of(&modules), PaperMetric::Modules),
     }
 }
 
-impl Entry {
+impl Table1Row {
     fn cells(&self) -> [Cell; 4] {
         let star = if is_fixed(&self.method) { "*" } else { "" };
         let modules = Cell {
@@ -178,29 +178,29 @@ impl Entry {
 mod tests {
     use super::super::samples::record;
     use super::*;
-    use crate::run_record::{Incomplete, Records};
+    use crate::records::{IncompleteRun, RunRecords};
 
     #[test]
     fn a_table_by_hand() {
         let lost = record("lmc_a", "s_pl", 3, [0.5, 0.5]);
-        let records = Records {
+        let records = RunRecords {
             finished: vec![
                 record("lmc_a", "s_minus", 1, [0.6, 0.7]),
                 record("lmc_a", "s_minus", 2, [0.7, 0.8]),
                 record("slda", "own.toml", 1, [0.2, 0.4]),
             ],
-            unfinished: vec![Incomplete {
+            unfinished: vec![IncompleteRun {
                 directory: lost.directory.clone(),
                 experiment: Some(lost.experiment),
                 why: "stopped".into(),
             }],
-            ..Records::default()
+            ..RunRecords::default()
         };
-        let all = Arrangement::new(&records);
+        let all = RunTable::new(&records).unwrap();
         let table = Table1::new(&all);
-        assert_eq!(table.lines.len(), 2 * 3);
+        assert_eq!(table.rows.len(), 2 * 3);
         // A: 65 and 75; their mean is 70, their deviation √50. F: −0.1 over two tasks.
-        let lmc = &table.lines[0];
+        let lmc = &table.rows[0];
         let accuracy = lmc.accuracy.ours.unwrap();
         assert!((accuracy.mean - 70.0).abs() < 1e-9);
         assert!((accuracy.deviation.unwrap() - 50.0_f64.sqrt()).abs() < 1e-9);
@@ -209,14 +209,14 @@ mod tests {
         assert!((lmc.forgetting.difference.unwrap() + 4.5).abs() < 1e-9);
         assert_eq!((lmc.seeds, lmc.modules.ours.unwrap().mean), (2, 2.0));
         // On S_pl there is the paper's number and an unfinished run.
-        let missing = &table.lines[1];
+        let missing = &table.rows[1];
         assert_eq!((missing.seeds, missing.accuracy.ours, missing.accuracy.difference), (0, None, None));
         assert_eq!(
             (missing.accuracy.paper.unwrap().mean, missing.incomplete.as_str()),
             (63.5, "1 unfinished")
         );
         // The paper knows neither this stream nor this method.
-        assert_eq!(table.lines[5].accuracy.paper, None);
+        assert_eq!(table.rows[5].accuracy.paper, None);
         let text = table.grid(&all).markdown();
         assert!(text.contains("70.0 ± 7.1<br><sub>67.2 ± 1.5 (+2.8)</sub>"), "{text}");
         assert!(text.contains("| –<br><sub>63.5 ± 1.9</sub> |"), "{text}");

@@ -1,42 +1,42 @@
-//! Fisher information: how much the answers of a network hang on each of its weights.
+//! Fisher information: how strongly the predictions of a network depend on each of its weights.
 //!
 //! Its diagonal is, for each image, the squared gradients of the log-probability of every class, weighted by the
 //! probability. Squares need the gradients of every image and class by themselves, which a batch would sum. For one image,
-//! though, all classes go the same way back, through the same open ReLUs and the same winners of max-pools: they go it
-//! together, as a batch, and their gradients of a convolution's weights are one product with the patches of its input.
+//! though, the backward passes of all classes go through the same open ReLUs and the same winners of max-pools: they are
+//! one backward pass of a batch of classes, and the gradients of a convolution's weights are one product with the patches
+//! of its input.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::module::{conv2d, unfold4d};
 use burn::tensor::ops::{ConvOptions, UnfoldOptions};
 use burn::tensor::{Device, Tensor};
 use lmc::Result;
-use lmc::functional::{Functional, PADDING};
-use lmc::prediction::images;
-use lmc::tensors::{Plain, plain, tensor, values, without_gradients};
+use lmc::internals::module::functional::{Functional, PADDING};
+use lmc::internals::tensors::{NamedTensor, images, plain, tensor, values, without_gradients};
 use lmc_streams::TaskSet;
 
-use crate::monolith::Monolith;
-use crate::training::fill_from;
-use crate::trunk::{Classifier, Trunk};
+use crate::checkpoint::fill_from;
+use crate::headed_network::HeadedNetwork;
+use crate::trunk::{LinearHead, Trunk};
 
 /// The Fisher information of the trunk, over this many training images of the newest task, evenly spread.
-pub fn fisher(network: &Monolith, train_set: &TaskSet, of_images: usize) -> Result<Trunk> {
+pub fn fisher(network: &HeadedNetwork, train_set: &TaskSet, of_images: usize) -> Result<Trunk> {
     let normalisation = network.training.normalisation(train_set);
     let set = train_set.thinned(of_images.max(1));
     let mut config = network.training.stored(normalisation.as_ref());
     config.size = 1;
     let device = network.device.clone().inner();
     let trunk = without_gradients(&network.trunk);
-    let head = without_gradients(network.head()?);
-    let mut layers: Vec<Layer> = trunk.0.iter().map(Layer::new).collect();
+    let head = without_gradients(network.newest_head()?);
+    let mut layers: Vec<FisherLayer> = trunk.0.iter().map(FisherLayer::new).collect();
     for batch in config.init(&set)? {
-        see(&mut layers, &head, images(&batch, &device));
+        add_squares(&mut layers, &head, images(&batch, &device));
     }
     let count = set.len().max(1) as f64;
     let sums = layers.into_iter().flat_map(|layer| layer.sums);
-    let mean = |(plain, sums): (Plain, Vec<f64>)| Plain {
+    let mean = |(tensor, sums): (NamedTensor, Vec<f64>)| NamedTensor {
         values: sums.into_iter().map(|sum| (sum / count) as f32).collect(),
-        ..plain
+        ..tensor
     };
     let mut fisher = network.trunk.clone();
     fill_from(&mut fisher, plain(&trunk).into_iter().zip(sums).map(mean).collect())?;
@@ -44,7 +44,7 @@ pub fn fisher(network: &Monolith, train_set: &TaskSet, of_images: usize) -> Resu
 }
 
 /// Adds the weighted squares of one image's gradients.
-fn see(layers: &mut [Layer], head: &Classifier, image: Tensor<4>) {
+fn add_squares(layers: &mut [FisherLayer], head: &LinearHead, image: Tensor<4>) {
     let device = image.device();
     let mut x = image;
     let mut passed = Vec::with_capacity(layers.len());
@@ -72,34 +72,34 @@ fn see(layers: &mut [Layer], head: &Classifier, image: Tensor<4>) {
     }
 }
 
-/// A layer in evaluation mode.
-struct Layer {
+/// A layer in evaluation mode, with sums of squared gradients.
+struct FisherLayer {
     weight: Tensor<4>,
     bias: Tensor<1>,
-    /// The weights as they act on the way back, `[input, output, row, column]`.
+    /// The weights as they act in the backward pass, `[input, output, row, column]`.
     turned: Tensor<4>,
     mean: Vec<f32>,
-    /// One over the deviation.
+    /// One over the deviation of each channel.
     inverse: Vec<f32>,
     gamma: Vec<f32>,
     beta: Vec<f32>,
-    /// Of squares, for each tensor in the order of a functional component's walk.
+    /// Sums of squares, for each tensor in the order of a functional component's walk.
     sums: [Vec<f64>; 6],
 }
 
-/// What a layer made of an image.
+/// The forward pass of one image through a layer, as far as the backward pass needs it.
 struct Pass {
     /// Patches of the input, `[place, input x row x column]`.
     patches: Tensor<2>,
     /// The convolution's outputs, normalised, `[output][place]`.
     normalised: Vec<f32>,
-    /// The place in its map that each output of the max-pool took, if its ReLU is open.
+    /// The place in its map from which each output of the max-pool comes, if its ReLU is open.
     winners: Vec<Option<usize>>,
     /// Side of the convolution's map.
     side: usize,
 }
 
-impl Layer {
+impl FisherLayer {
     fn new(functional: &Functional) -> Self {
         let (parameters, running) = (&functional.parameters, &functional.running);
         let weight = parameters.weight.clone();
@@ -120,7 +120,7 @@ impl Layer {
         }
     }
 
-    /// Output for one image, and what the way back needs.
+    /// Output for one image, and what the backward pass needs.
     fn forward(&self, input: Tensor<4>) -> (Tensor<4>, Pass) {
         let [outputs, _, kernel, _] = self.weight.dims();
         let unfold = UnfoldOptions::new([1, 1], [PADDING, PADDING], [1, 1]);
@@ -150,7 +150,8 @@ impl Layer {
         (out, Pass { patches, normalised, winners, side })
     }
 
-    /// Adds squares for gradients `[class, output, row, column]` of the output, and gives those of the input if `below`.
+    /// Adds squares for gradients `[class, output, row, column]` of the output, and gives the gradients of the input if
+    /// there is a layer `below`.
     fn backward(
         &mut self,
         pass: &Pass,
@@ -161,7 +162,7 @@ impl Layer {
         let [classes, outputs, half, _] = gradient.dims();
         let (side, area) = (pass.side, pass.side * pass.side);
         let given = values(gradient);
-        // At the convolution's outputs, `[class, output, place]`.
+        // Gradients of the convolution's outputs, `[class, output, place]`.
         let mut convolved = vec![0.0_f32; classes * outputs * area];
         let [_, bias, gamma, beta, ..] = &mut self.sums;
         for row in 0..classes * outputs {
@@ -201,14 +202,14 @@ mod tests {
     use burn::tensor::activation::{log_softmax, relu};
     use burn::tensor::module::max_pool2d;
     use burn::tensor::ops::MaxPoolOptions;
-    use lmc::network::NetworkConfig;
-    use lmc::tensors::{Role, Visitor, Walk, train};
+    use lmc::NetworkConfig;
+    use lmc::internals::tensors::{Role, Visitor, Walk, train};
     use lmc_streams::Seed;
 
     use super::*;
 
     /// Logits of images in evaluation mode out of burn's own operations.
-    fn evaluated(trunk: &Trunk, head: &Classifier, images: Tensor<4>) -> Tensor<2> {
+    fn evaluated(trunk: &Trunk, head: &LinearHead, images: Tensor<4>) -> Tensor<2> {
         let mut x = images;
         for functional in &trunk.0 {
             let parameters = &functional.parameters;
@@ -247,32 +248,32 @@ mod tests {
         }
     }
 
-    /// The same as the gradients of burn's autodiff, class by class, one walk back each.
+    /// The squares are those of burn's autodiff, class by class, with a backward pass each.
     #[test]
     fn squares_are_those_of_autodiff() -> Result<()> {
         let network = NetworkConfig { width: 5, depth: 3, ..NetworkConfig::default() };
         let device = Device::flex();
         let mut trunk = Trunk::new(&network, &Seed::root(1), &device.clone().autodiff());
-        let head = Classifier::new(network.features(), 4, &Seed::root(2), &device.clone().autodiff());
+        let head = LinearHead::new(network.features(), 4, &Seed::root(2), &device.clone().autodiff());
         let random = |shape: [usize; 4]| Tensor::<4>::random(shape, Distribution::Default, &device);
         for _ in 0..3 {
-            trunk.train(Tensor::from_inner(random([8, 3, 32, 32])))?;
+            trunk.training_pass(Tensor::from_inner(random([8, 3, 32, 32])))?;
         }
         let (frozen, plain_head) = (without_gradients(&trunk), without_gradients(&head));
-        let mut layers: Vec<Layer> = frozen.0.iter().map(Layer::new).collect();
+        let mut layers: Vec<FisherLayer> = frozen.0.iter().map(FisherLayer::new).collect();
         let mut wanted: Vec<Vec<f64>> = Vec::new();
-        let answering = trunk.frozen()?;
+        let evaluation = trunk.frozen()?;
         train(&mut trunk);
         for image in [random([1, 3, 32, 32]), random([1, 3, 32, 32])] {
-            see(&mut layers, &plain_head, image.clone());
+            add_squares(&mut layers, &plain_head, image.clone());
             let logits = evaluated(&trunk, &head, Tensor::from_inner(image.clone()));
-            // The network whose gradients these are is the one that answers.
-            let answered = values(&plain_head.logits(answering.features(image.clone())?));
-            for (logit, answered) in values(&logits).iter().zip(answered) {
-                assert!((logit - answered).abs() < 1e-4, "{logit} instead of {answered}");
+            // The network whose gradients these are is the one that classifies.
+            let wanted = values(&plain_head.logits(evaluation.features(image.clone())?));
+            for (logit, wanted) in values(&logits).iter().zip(wanted) {
+                assert!((logit - wanted).abs() < 1e-4, "{logit} instead of {wanted}");
             }
             for (class, probability) in values(&softmax(logits, 1)).into_iter().enumerate() {
-                // A graph can be walked back once.
+                // A graph allows one backward pass.
                 let logits = evaluated(&trunk, &head, Tensor::from_inner(image.clone()));
                 let gradients =
                     log_softmax(logits, 1).slice([0..1, class..class + 1]).reshape([1]).backward();

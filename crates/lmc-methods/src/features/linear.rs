@@ -1,10 +1,11 @@
-//! Answers by a linear rule over the classes of all tasks: the nearest mean in some metric.
+//! Classify by a linear rule over the classes of all tasks: the nearest mean in some metric.
 
 use burn::tensor::Tensor;
-use lmc::tensors::values;
-use lmc::{Error, Result};
+use lmc::internals::inference::evaluation::{Classification, Classify};
+use lmc::internals::tensors::values;
+use lmc::{Error, Protocol, Result};
 
-use crate::method::{Answer, Answers, Hint};
+use crate::method::{given_task, unknown_task};
 use crate::trunk::FrozenTrunk;
 
 /// `Λ μ` for each mean, where Λ is the inverse of `(1 - shrinkage) Σ + shrinkage I`, by Cholesky's factors.
@@ -45,54 +46,58 @@ pub fn solve(covariance: &[f32], length: usize, shrinkage: f64, means: &[f64]) -
 }
 
 /// A linear rule over the classes of all tasks.
-pub struct Linear {
-    /// What gives the features.
+pub struct LinearClassifier {
+    /// The trunk that computes the features.
     pub trunk: FrozenTrunk,
     /// A row of weights for each class.
     pub rows: Vec<Vec<f64>>,
     /// A bias for each class.
     pub biases: Vec<f64>,
-    /// Classes that were seen at all.
+    /// Whether there were training images of each class.
     pub seen: Vec<bool>,
-    /// Classes of each list.
+    /// Classes of each list of classes.
     pub ranges: Vec<std::ops::Range<usize>>,
-    /// The list of each task.
+    /// The list of classes of each task.
     pub list_of: Vec<usize>,
 }
 
-impl Linear {
-    fn nearest(&self, features: &[f32], among: &mut dyn Iterator<Item = usize>) -> Answer {
+impl LinearClassifier {
+    /// The class among these with the largest score, the first of equals, as task and label.
+    fn nearest(&self, features: &[f32], among: &mut dyn Iterator<Item = usize>) -> Classification {
         let score = |class: usize| {
             let products = self.rows[class].iter().zip(features).map(|(a, b)| a * f64::from(*b));
             products.sum::<f64>() + self.biases[class]
         };
         let scored = among.filter(|&class| self.seen[class]).map(|class| (class, score(class)));
         let best = scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        let Some((class, _)) = best else { return Answer::default() };
+        let Some((class, _)) = best else { return Classification::default() };
         let list = self.ranges.iter().position(|range| range.contains(&class)).unwrap_or(0);
         let task = self.list_of.iter().position(|&other| other == list).unwrap_or(0);
-        Answer { task, label: (class - self.ranges[list].start) as u32, weights: Vec::new() }
+        Classification { task, label: (class - self.ranges[list].start) as u32, weights: Vec::new() }
     }
 }
 
-impl Answers for Linear {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
+impl Classify for LinearClassifier {
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> Result<Vec<Vec<Classification>>> {
         let features = self.trunk.features(images.clone())?;
         let length = features.dims()[1];
         let features = values(&features);
-        let answer = |hint: &Hint| -> Vec<Answer> {
+        let classify = |&protocol: &Protocol| -> Result<Vec<Classification>> {
             let rows = features.chunks(length.max(1));
-            match hint {
-                Hint::Task(task) => {
-                    let list = self.list_of.get(*task).copied().unwrap_or(0);
-                    let own =
-                        |row| Answer { task: *task, ..self.nearest(row, &mut self.ranges[list].clone()) };
-                    rows.map(own).collect()
-                }
-                _ => rows.map(|row| self.nearest(row, &mut (0..self.rows.len()))).collect(),
+            if protocol != Protocol::TaskGiven {
+                return Ok(rows.map(|row| self.nearest(row, &mut (0..self.rows.len()))).collect());
             }
+            let task = given_task("method", protocol, task)?;
+            let &list = self.list_of.get(task).ok_or_else(|| unknown_task(task))?;
+            let classes = || self.ranges[list].clone();
+            Ok(rows.map(|row| Classification { task, ..self.nearest(row, &mut classes()) }).collect())
         };
-        Ok(hints.iter().map(answer).collect())
+        protocols.iter().map(classify).collect()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Means of classes and the covariance around them, image by image, as streaming LDA has it.
 
-/// Means and covariance while images come in, in 64 bits.
+/// Running means and covariance of features, in 64 bits.
 pub struct Moments {
-    /// Of a row of features.
+    /// Number of features.
     pub length: usize,
-    /// `[class, feature]`.
+    /// Mean of each class, `[class, feature]`.
     pub means: Vec<f64>,
-    /// Images of each class.
+    /// Number of images of each class.
     pub counts: Vec<u64>,
-    /// `[feature, feature]`; empty if it is not asked for.
+    /// Covariance around the means, `[feature, feature]`; empty if it is not needed.
     pub covariance: Vec<f64>,
 }
 
@@ -19,9 +19,9 @@ impl Moments {
         let seen = self.counts.iter().sum::<u64>() as f64;
         let mean = &mut self.means[class * self.length..(class + 1) * self.length];
         let apart: Vec<f64> = row.iter().zip(&*mean).map(|(x, mean)| f64::from(*x) - mean).collect();
-        for (line, a) in self.covariance.chunks_mut(self.length.max(1)).zip(&apart) {
+        for (entries, a) in self.covariance.chunks_mut(self.length.max(1)).zip(&apart) {
             let scaled = a * seen / (seen + 1.0);
-            for (entry, b) in line.iter_mut().zip(&apart) {
+            for (entry, b) in entries.iter_mut().zip(&apart) {
                 *entry = (seen * *entry + scaled * b) / (seen + 1.0);
             }
         }

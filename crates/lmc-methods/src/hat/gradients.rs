@@ -1,29 +1,29 @@
-//! Gradients of HAT: masked where old tasks need the weight, compensated where the sigmoid is flat.
+//! Gradients of HAT: masked where earlier tasks use the weight, compensated where the sigmoid is flat.
 
 use burn::tensor::{Gradients, Tensor};
-use lmc::tensors::{Role, Visitor, values};
+use lmc::internals::tensors::{Role, Visitor, values};
 
 use super::HatConfig;
 
-/// Embeddings stay within these bounds.
+/// Largest absolute value of an embedding.
 const BOUND: f32 = 6.0;
-/// Exponents in the compensation stay within these.
+/// Largest absolute value of an exponent in the compensation.
 const EXPONENT: f32 = 50.0;
 
 /// Brings gradients into the form in which they are applied, each with its weight decay.
 ///
 /// Paper: nothing about weight decay. Released: it also moves the weights that masks protect, batch norms and embeddings of
-/// old tasks, by a few per cent a task. Here it is masked like the gradient, so that what is protected stays.
+/// earlier tasks, by a few per cent a task. Here it is masked like the gradient, so that what is protected stays.
 pub(super) struct Collect<'a> {
-    /// How much old tasks use each channel, `[layer][channel]`.
+    /// How much earlier tasks use each channel, `[layer][channel]`, from 0 to 1.
     pub(super) used: &'a [Vec<f32>],
-    /// Of the objective.
+    /// Gradients of the objective.
     pub(super) gradients: &'a mut Gradients,
     /// The settings.
     pub(super) config: &'a HatConfig,
-    /// `s` of this step.
+    /// Scale `s` of this step.
     pub(super) scale: f64,
-    /// In the order of the walk; empty where there is none.
+    /// Gradients in the order of the walk; empty where a tensor has none.
     pub(super) parts: &'a mut Vec<Vec<f32>>,
 }
 
@@ -59,7 +59,7 @@ impl Visitor for Collect<'_> {
             let each = gradient.len() / (dims[0] * inputs).max(1);
             for (at, gradient) in gradient.iter_mut().enumerate() {
                 let (output, input) = (at / (each * inputs), at / each % inputs);
-                // The images themselves are used by all.
+                // The channels of the images are used by all tasks.
                 let before = if D == 4 && layer > 0 { self.used[layer - 1][input] } else { 1.0 };
                 *gradient *= 1.0 - self.used[layer][output].min(before);
             }
@@ -68,9 +68,9 @@ impl Visitor for Collect<'_> {
     }
 }
 
-/// Subtracts gradients; embeddings stay within bounds.
+/// Subtracts gradients times the learning rate; embeddings stay within bounds.
 pub(super) struct Apply<I> {
-    /// What [`Collect`] made, in the order of the walk.
+    /// Gradients that [`Collect`] made, in the order of the walk.
     pub(super) parts: I,
     /// The learning rate.
     pub(super) rate: f32,
@@ -87,18 +87,18 @@ impl<I: Iterator<Item = Vec<f32>>> Visitor for Apply<I> {
                 *now = now.clamp(-BOUND, BOUND);
             }
         }
-        *tensor = lmc::tensors::tensor(now, tensor.dims(), &tensor.device()).require_grad();
+        *tensor = lmc::internals::tensors::tensor(now, tensor.dims(), &tensor.device()).require_grad();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
-    use lmc::tensors::tensor;
+    use lmc::internals::tensors::tensor;
 
     use super::*;
 
-    /// Gradients of a tensor of this name that is `now`, where those of the loss are 3, in their form.
+    /// What [`Collect`] makes of gradients that are all 3, for a tensor of this name with the values `now`.
     fn collected<const D: usize>(
         name: &str,
         now: Vec<f32>,

@@ -1,40 +1,39 @@
-//! Masked paths through one network, and their answers.
+//! Masked paths through one network, and classification by them.
 
 use burn::tensor::Tensor;
-use lmc::module::FrozenFunctional;
-use lmc::tensors::{tensor, values};
-use lmc::{Error, Result};
+use lmc::internals::inference::evaluation::{Classification, Classify};
+use lmc::internals::module::FrozenFunctional;
+use lmc::internals::tensors::{tensor, values};
+use lmc::{Protocol, Result};
 
-use crate::method::{Answer, Answers, Hint, largest};
-use crate::trunk::Classifier;
+use crate::method::{given_task, unknown_task};
+use crate::trunk::{LinearHead, labels};
 
-/// A map with its channels weighed.
+/// Multiplies each channel of a map `[image, channel, row, column]` by its mask.
 ///
-/// Weights below 1e-15 count as nothing, though embeddings get their gradients. Products of two of them would leave the range
-/// of normal numbers, with which processors compute many times faster than with those below it.
+/// A mask below 1e-15 counts as 0, though embeddings get its gradient. Products of two of them would leave the range of
+/// normal numbers, with which processors compute many times faster than with those below it.
 pub(super) fn masked(x: Tensor<4>, mask: &Tensor<1>) -> Tensor<4> {
-    const NOTHING: f32 = 1e-15;
+    const ZERO_BELOW: f32 = 1e-15;
     let tiny: Vec<f32> =
-        values(mask).iter().map(|&weight| if weight < NOTHING { -weight } else { 0.0 }).collect();
+        values(mask).iter().map(|&mask| if mask < ZERO_BELOW { -mask } else { 0.0 }).collect();
     let channels = tiny.len();
     let mask = mask.clone() + tensor(tiny, [channels], &x.device());
     x * mask.reshape([1, -1, 1, 1])
 }
 
-/// Masked paths through one network, for answering.
-pub(super) struct Masked {
+/// Masked paths through one network, in evaluation mode.
+pub(super) struct MaskedClassifier {
     /// Layers and masks of each task.
     pub(super) paths: Vec<(Vec<FrozenFunctional>, Vec<Tensor<1>>)>,
-    /// By task.
-    pub(super) heads: Vec<Classifier>,
+    /// The head of each task.
+    pub(super) heads: Vec<LinearHead>,
 }
 
-impl Masked {
-    /// `[image, class]` of a task.
+impl MaskedClassifier {
+    /// Logits `[image, class]` under the masks and the head of a task.
     pub(super) fn logits(&self, images: &Tensor<4>, task: usize) -> Result<Tensor<2>> {
-        let Some((layers, masks)) = self.paths.get(task) else {
-            return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-        };
+        let (layers, masks) = self.paths.get(task).ok_or_else(|| unknown_task(task))?;
         let mut x = images.clone();
         for (layer, mask) in layers.iter().zip(masks) {
             x = masked(layer.forward(x)?, mask);
@@ -43,17 +42,19 @@ impl Masked {
     }
 }
 
-impl Answers for Masked {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let answer = |hint: &Hint| {
-            let task = hint.told("hat")?;
-            let logits = self.logits(images, task)?;
-            let [_, classes] = logits.dims();
-            let rows = values(&logits);
-            let told = rows.chunks(classes.max(1));
-            Ok(told.map(|row| Answer { task, label: largest(row) as u32, weights: Vec::new() }).collect())
+impl Classify for MaskedClassifier {
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> Result<Vec<Vec<Classification>>> {
+        let classify = |&protocol: &Protocol| {
+            let task = given_task("hat", protocol, task)?;
+            let labels = labels(&self.logits(images, task)?).into_iter();
+            Ok(labels.map(|label| Classification { task, label, weights: Vec::new() }).collect())
         };
-        hints.iter().map(answer).collect()
+        protocols.iter().map(classify).collect()
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiny_weights_are_nothing_but_get_gradients() {
+    fn tiny_masks_are_zero_but_get_gradients() {
         let device = Device::flex().autodiff();
         let mask = tensor(vec![0.5, 1e-30], [2], &device).require_grad();
         let x = tensor(vec![2.0, 3.0], [1, 2, 1, 1], &device).require_grad();

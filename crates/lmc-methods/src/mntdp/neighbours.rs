@@ -1,17 +1,20 @@
-//! How well features tell a task: by the nearest neighbours among its own images.
+//! How well features separate the classes of a task: by the nearest neighbours among its own images.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// Maps of images, row by row, with their labels.
+/// Feature maps of images that frozen layers computed once, with labels.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedMaps {
+    /// The maps, image by image.
     pub(super) values: Vec<f32>,
+    /// Channels, rows and columns of a map.
     pub(super) shape: [usize; 3],
+    /// Label of each image.
     pub(super) labels: Vec<u32>,
 }
 
-impl Kept {
-    /// The maps and labels at these places.
+impl CachedMaps {
+    /// Maps `[image, channel, row, column]` and labels of the images at these positions.
     pub(super) fn batch(&self, positions: &[u32], device: &Device) -> (Tensor<4>, Vec<u32>) {
         let [channels, height, width] = self.shape;
         let each = channels * height * width;
@@ -23,21 +26,21 @@ impl Kept {
     }
 }
 
-/// Share of `asked` whose label most of the nearest of `known` have, by the cosine of standardised features.
-pub(super) fn neighbour_accuracy(known: &Kept, asked: &Kept, neighbours: usize) -> f64 {
-    let length: usize = known.shape.iter().product();
-    let count = known.labels.len().max(1) as f64;
+/// Share of `queries` whose label most of their nearest `neighbours` in `base` have, by the cosine of standardised features.
+pub(super) fn neighbour_accuracy(base: &CachedMaps, queries: &CachedMaps, neighbours: usize) -> f64 {
+    let length: usize = base.shape.iter().product();
+    let count = base.labels.len().max(1) as f64;
     let mut mean = vec![0.0_f64; length];
-    known.values.chunks(length.max(1)).for_each(|row| {
+    base.values.chunks(length.max(1)).for_each(|row| {
         mean.iter_mut().zip(row).for_each(|(mean, &value)| *mean += f64::from(value) / count);
     });
     let mut deviation = vec![0.0_f64; length];
-    known.values.chunks(length.max(1)).for_each(|row| {
+    base.values.chunks(length.max(1)).for_each(|row| {
         let terms = deviation.iter_mut().zip(row).zip(&mean);
         terms.for_each(|((sum, &value), mean)| *sum += (f64::from(value) - mean).powi(2) / count);
     });
-    let standardised = |kept: &Kept| -> Vec<Vec<f32>> {
-        kept.values
+    let standardised = |maps: &CachedMaps| -> Vec<Vec<f32>> {
+        maps.values
             .chunks(length.max(1))
             .map(|row| {
                 let numbers = row.iter().zip(mean.iter().zip(&deviation));
@@ -49,12 +52,12 @@ pub(super) fn neighbour_accuracy(known: &Kept, asked: &Kept, neighbours: usize) 
             })
             .collect()
     };
-    let (base, asked_rows) = (standardised(known), standardised(asked));
-    let classes = known.labels.iter().chain(&asked.labels).max().map_or(0, |&label| label as usize + 1);
-    let right = asked_rows.iter().zip(&asked.labels).filter(|(row, label)| {
-        let mut near: Vec<(f32, u32)> = base
+    let (base_rows, query_rows) = (standardised(base), standardised(queries));
+    let classes = base.labels.iter().chain(&queries.labels).max().map_or(0, |&label| label as usize + 1);
+    let correct = query_rows.iter().zip(&queries.labels).filter(|(row, label)| {
+        let mut near: Vec<(f32, u32)> = base_rows
             .iter()
-            .zip(&known.labels)
+            .zip(&base.labels)
             .map(|(other, &label)| (row.iter().zip(other).map(|(a, b)| a * b).sum::<f32>(), label))
             .collect();
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -63,7 +66,7 @@ pub(super) fn neighbour_accuracy(known: &Kept, asked: &Kept, neighbours: usize) 
         let best = (0..classes).rev().max_by_key(|&class| votes[class]).unwrap_or(0);
         best == **label as usize
     });
-    right.count() as f64 / asked.labels.len().max(1) as f64
+    correct.count() as f64 / queries.labels.len().max(1) as f64
 }
 
 #[cfg(test)]
@@ -72,32 +75,32 @@ mod tests {
 
     #[test]
     fn neighbours_by_hand() {
-        let kept = |values: &[f32], labels: &[u32]| Kept {
+        let maps = |values: &[f32], labels: &[u32]| CachedMaps {
             values: values.to_vec(),
             shape: [2, 1, 1],
             labels: labels.to_vec(),
         };
-        let known = kept(&[1.0, 0.9, 1.1, 1.0, -1.0, -1.0, -0.9, -1.1], &[0, 0, 1, 1]);
-        let asked = kept(&[2.0, 2.0, -3.0, -2.0, -1.0, -2.0], &[0, 1, 0]);
-        assert!((neighbour_accuracy(&known, &asked, 1) - 2.0 / 3.0).abs() < 1e-12);
+        let base = maps(&[1.0, 0.9, 1.1, 1.0, -1.0, -1.0, -0.9, -1.1], &[0, 0, 1, 1]);
+        let queries = maps(&[2.0, 2.0, -3.0, -2.0, -1.0, -2.0], &[0, 1, 0]);
+        assert!((neighbour_accuracy(&base, &queries, 1) - 2.0 / 3.0).abs() < 1e-12);
     }
 
     /// The first feature is a thousand times as large and says nothing; three neighbours outvote the nearest one.
     #[test]
     fn neighbours_vote_in_standardised_features() {
-        let kept = |rows: &[[f32; 2]], labels: &[u32]| Kept {
+        let maps = |rows: &[[f32; 2]], labels: &[u32]| CachedMaps {
             values: rows.concat(),
             shape: [2, 1, 1],
             labels: labels.to_vec(),
         };
-        let known = kept(
+        let base = maps(
             &[[1000.0, 1.0], [-1000.0, 1.1], [1000.0, 0.9], [-1000.0, -1.0], [1000.0, -1.1], [-1000.0, -0.9]],
             &[0, 0, 0, 1, 1, 1],
         );
-        let asked = kept(&[[100.0, 0.8], [-100.0, -0.8]], &[0, 1]);
-        assert_eq!(neighbour_accuracy(&known, &asked, 3), 1.0);
-        let known = kept(&[[0.0, 1.0], [0.4, 1.0], [-0.4, 1.0], [0.0, -1.0]], &[1, 0, 0, 1]);
-        let asked = kept(&[[0.0, 1.0]], &[0]);
-        assert_eq!([1, 3].map(|neighbours| neighbour_accuracy(&known, &asked, neighbours)), [0.0, 1.0]);
+        let queries = maps(&[[100.0, 0.8], [-100.0, -0.8]], &[0, 1]);
+        assert_eq!(neighbour_accuracy(&base, &queries, 3), 1.0);
+        let base = maps(&[[0.0, 1.0], [0.4, 1.0], [-0.4, 1.0], [0.0, -1.0]], &[1, 0, 0, 1]);
+        let queries = maps(&[[0.0, 1.0]], &[0]);
+        assert_eq!([1, 3].map(|neighbours| neighbour_accuracy(&base, &queries, neighbours)), [0.0, 1.0]);
     }
 }

@@ -1,39 +1,41 @@
-//! Images of old tasks that replay keeps: a fixed number, shared out among the tasks.
+//! Images of earlier tasks that replay keeps: a fixed number, shared out among the tasks.
 
-use lmc::tensors::Plain;
-use lmc::{Error, Result};
+use lmc::Result;
+use lmc::internals::tensors::NamedTensor;
 use lmc_streams::Random;
 
-/// Images of all tasks, as many of each as there is room for.
+use crate::checkpoint::damaged;
+
+/// Images of all tasks, as many of each task as there is room for.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// The most that it holds.
+    /// Largest number of images.
     pub capacity: usize,
-    /// What it holds.
-    pub stored: Vec<Stored>,
+    /// The images.
+    pub stored: Vec<StoredImage>,
 }
 
-/// An image that is kept.
+/// An image in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// Its task.
+pub struct StoredImage {
+    /// Number of the image's task.
     pub task: usize,
-    /// Its label among the task's.
+    /// Label among those of the task.
     pub label: u32,
-    /// Its pixels.
+    /// Pixels, channel by channel.
     pub bytes: Vec<u8>,
 }
 
 impl Buffer {
     /// Keeps an image; if the buffer is full, one of the task that has most makes room. `seen` images of its task came so
     /// far, this one included: if its own task has most, each of them stays with the same probability.
-    pub fn keep(&mut self, image: Stored, seen: usize, random: &mut Random) {
+    pub fn keep(&mut self, image: StoredImage, seen: usize, random: &mut Random) {
         if self.stored.len() < self.capacity {
             self.stored.push(image);
             return;
         }
         let counts = self.counts();
-        // Of equals its own task: else it would grow past them.
+        // Of equals the image's own task: else it would grow past them.
         let most = (0..counts.len()).rev().max_by_key(|&task| (counts[task], task == image.task));
         let most = most.unwrap_or(0);
         let places = self.of_task(most);
@@ -43,7 +45,7 @@ impl Buffer {
         }
     }
 
-    /// Images by task.
+    /// Number of images of each task.
     pub fn counts(&self) -> Vec<usize> {
         let tasks = self.stored.iter().map(|image| image.task + 1).max().unwrap_or(0);
         let mut counts = vec![0; tasks];
@@ -51,22 +53,22 @@ impl Buffer {
         counts
     }
 
-    /// Places of a task's images.
+    /// Places in the buffer of the images of a task.
     pub fn of_task(&self, task: usize) -> Vec<usize> {
         (0..self.stored.len()).filter(|&at| self.stored[at].task == task).collect()
     }
 
-    /// Its images as a tensor, `[image, three bytes]`: three bytes fit into a float without loss.
-    pub fn pack(&self) -> Plain {
+    /// The images as a tensor `[image, number]`: three bytes fit into a 32-bit float without loss.
+    pub fn pack(&self) -> NamedTensor {
         let packed = self.image_bytes().div_ceil(3);
         let pack = |bytes: &[u8]| {
             bytes.iter().enumerate().map(|(at, &byte)| u32::from(byte) << (8 * at)).sum::<u32>() as f32
         };
         let values = self.stored.iter().flat_map(|image| image.bytes.chunks(3).map(pack)).collect();
-        Plain { name: "buffer".into(), shape: vec![self.stored.len(), packed], values }
+        NamedTensor { name: "buffer".into(), shape: vec![self.stored.len(), packed], values }
     }
 
-    /// Bytes of an image.
+    /// Number of bytes of an image.
     pub fn image_bytes(&self) -> usize {
         self.stored.first().map_or(0, |image| image.bytes.len())
     }
@@ -75,7 +77,7 @@ impl Buffer {
     pub fn unpack(&mut self, values: &[f32], labels: Vec<(usize, u32)>, image_bytes: usize) -> Result<()> {
         let packed = image_bytes.div_ceil(3);
         if values.len() != packed * labels.len() {
-            return Err(Error::setting("checkpoint", "its buffer is not whole", "start the run anew"));
+            return Err(damaged("its buffer is not whole"));
         }
         let unpack = |value: &f32| {
             let bits = *value as u32;
@@ -84,7 +86,7 @@ impl Buffer {
         let image = |(values, (task, label)): (&[f32], (usize, u32))| {
             let mut bytes: Vec<u8> = values.iter().flat_map(unpack).collect();
             bytes.truncate(image_bytes);
-            Stored { task, label, bytes }
+            StoredImage { task, label, bytes }
         };
         self.stored = values.chunks(packed.max(1)).zip(labels).map(image).collect();
         Ok(())
@@ -100,14 +102,14 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Full when it can be, never too full, and no task gives way to one that has more.
+        /// The buffer is full when it can be, never too full, and no task gives way to one that has more.
         #[test]
         fn the_buffer_is_balanced(capacity in 1_usize..40, tasks in vec(0_usize..60, 1..7), seed in 0_u64..99) {
             let mut buffer = Buffer { capacity, stored: Vec::new() };
             let mut random = Seed::root(seed).random();
             for (task, &images) in tasks.iter().enumerate() {
                 for image in 0..images {
-                    buffer.keep(Stored { task, label: 0, bytes: Vec::new() }, image + 1, &mut random);
+                    buffer.keep(StoredImage { task, label: 0, bytes: Vec::new() }, image + 1, &mut random);
                     prop_assert!(buffer.stored.len() <= capacity);
                 }
             }
@@ -127,7 +129,7 @@ mod tests {
         let mut buffer = Buffer { capacity: 100, stored: Vec::new() };
         let mut random = Seed::root(1).random();
         for image in 0..1000_u32 {
-            let stored = Stored { task: 0, label: image / 200, bytes: Vec::new() };
+            let stored = StoredImage { task: 0, label: image / 200, bytes: Vec::new() };
             buffer.keep(stored, image as usize + 1, &mut random);
         }
         for label in 0..5 {
@@ -138,7 +140,8 @@ mod tests {
 
     #[test]
     fn what_is_packed_comes_back() -> Result<()> {
-        let image = |task: usize, byte: u8| Stored { task, label: 7, bytes: vec![byte, 255, 0, byte / 2] };
+        let image =
+            |task: usize, byte: u8| StoredImage { task, label: 7, bytes: vec![byte, 255, 0, byte / 2] };
         let buffer = Buffer { capacity: 3, stored: vec![image(0, 9), image(1, 200)] };
         let labels: Vec<(usize, u32)> = buffer.stored.iter().map(|image| (image.task, image.label)).collect();
         let mut back = Buffer { capacity: 3, stored: Vec::new() };

@@ -1,23 +1,22 @@
-//! The controller: how much each module of a layer counts, image by image.
+//! The controller: the weight of each module of a layer, image by image.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Tensor};
-use lmc::Result;
-use lmc::functional::PADDING;
-use lmc::network::NetworkConfig;
-use lmc::tensors::{Draw, Role, Visitor, Walk, join};
+use lmc::internals::module::functional::PADDING;
+use lmc::internals::tensors::{Draw, Role, Visitor, Walk, join};
+use lmc::{NetworkConfig, Result};
 use lmc_kernels::{Kernels, pooled_conv};
 use lmc_streams::Seed;
 
-use crate::trunk::Classifier;
+use crate::trunk::LinearHead;
 
-/// Computes how much each module counts.
+/// Computes the weight of each module from the input of its layer.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     /// Convolutions that all layers share.
     blocks: Vec<Block>,
-    /// One linear map per layer.
-    pub(super) gates: Vec<Classifier>,
+    /// One linear map per layer, to a number per module.
+    pub(super) gates: Vec<LinearHead>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ impl Walk for Controller {
 }
 
 impl Controller {
-    /// With random numbers, for so many modules per layer.
+    /// Draws random parameters, for so many modules per layer.
     pub(super) fn new(network: &NetworkConfig, modules: &[usize], seed: &Seed, device: &Device) -> Self {
         let mut draw = Draw::new(&seed.named("blocks"), device);
         let width = network.width;
@@ -49,21 +48,21 @@ impl Controller {
         });
         let blocks = blocks.collect();
         let gate = |(layer, &modules): (usize, &usize)| {
-            Classifier::new(network.features(), modules, &seed.named("gate").numbered(layer as u64), device)
+            LinearHead::new(network.features(), modules, &seed.named("gate").numbered(layer as u64), device)
         };
         Self { blocks, gates: modules.iter().enumerate().map(gate).collect() }
     }
 
-    /// Room for more modules, with random weights for them.
+    /// The controller with room for more modules, whose parameters are drawn at random.
     pub(super) fn grown(&self, modules: &[usize], seed: &Seed, device: &Device) -> Self {
-        let grow = |(layer, (gate, &modules)): (usize, (&Classifier, &usize))| {
+        let grow = |(layer, (gate, &modules)): (usize, (&LinearHead, &usize))| {
             let more = modules.saturating_sub(gate.classes());
             if more == 0 {
                 return gate.clone();
             }
             let features = gate.weight.dims()[1];
-            let new = Classifier::new(features, more, &seed.named("gate").numbered(layer as u64), device);
-            Classifier {
+            let new = LinearHead::new(features, more, &seed.named("gate").numbered(layer as u64), device);
+            LinearHead {
                 weight: Tensor::cat(vec![gate.weight.clone(), new.weight], 0),
                 bias: Tensor::cat(vec![gate.bias.clone(), new.bias], 0),
             }
@@ -72,7 +71,7 @@ impl Controller {
         Self { blocks: self.blocks.clone(), gates }
     }
 
-    /// Weights `[module, image]` for a layer's input.
+    /// Weights `[module, image]` for the input of a layer.
     pub(super) fn weights(&self, layer: usize, input: &Tensor<4>) -> Result<Tensor<2>> {
         if self.gates[layer].classes() == 1 {
             // Nothing to choose: the softmax of one number is 1, whatever it is, and has no gradient.
@@ -91,7 +90,7 @@ impl Controller {
 
 #[cfg(test)]
 mod tests {
-    use lmc::tensors::values;
+    use lmc::internals::tensors::values;
 
     use super::*;
 
@@ -108,8 +107,8 @@ mod tests {
             let before = values(&before.weight);
             assert_eq!(before, values(&after.weight)[..before.len()]);
         }
-        assert_eq!(grown.gates.iter().map(Classifier::classes).collect::<Vec<_>>(), [2, 2]);
-        // One module counts fully without being asked for; of two, both count.
+        assert_eq!(grown.gates.iter().map(LinearHead::classes).collect::<Vec<_>>(), [2, 2]);
+        // One module has weight 1 without any computation; of two, both have some.
         let image = Tensor::<4>::ones([3, 3, 32, 32], &device);
         assert_eq!(values(&small.weights(0, &image)?), [1.0; 3]);
         let weights = values(&grown.weights(0, &image)?);

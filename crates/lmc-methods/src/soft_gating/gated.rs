@@ -1,51 +1,51 @@
-//! Gated modules in evaluation mode, and their answers.
+//! Gated modules in evaluation mode, and classification by them.
 
 use burn::tensor::Tensor;
-use lmc::functional::{Functional, PADDING};
-use lmc::tensors::values;
-use lmc::{Error, Result};
+use lmc::internals::inference::evaluation::{Classification, Classify};
+use lmc::internals::module::functional::{Functional, PADDING};
+use lmc::internals::tensors::rows;
+use lmc::{Protocol, Result};
 use lmc_kernels::{FrozenFunctionals, Kernels, weighted_sum};
 
 use super::controller::Controller;
-use crate::method::{Answer, Answers, Hint, largest};
-use crate::monolith::nothing_open;
-use crate::trunk::Classifier;
+use crate::method::{given_task, no_open_task, unknown_task};
+use crate::trunk::LinearHead;
 
-/// Modules of a layer in evaluation mode.
+/// Modules of a layer in evaluation mode; `None` of none.
 pub(super) fn frozen(modules: &[Functional]) -> Result<Option<FrozenFunctionals>> {
     let parts: Vec<_> =
         modules.iter().map(|module| (module.parameters.clone(), module.running.clone())).collect();
     Ok(if parts.is_empty() { None } else { Some(FrozenFunctionals::new(&parts, PADDING)?) })
 }
 
-/// Gated modules, for answering.
-pub(super) struct Gated {
-    /// Modules of each layer, for each controller those that it knows.
+/// Modules gated by controllers, in evaluation mode.
+pub(super) struct GatedClassifier {
+    /// Modules that each controller gates, `[controller][layer]`.
     layers: Vec<Vec<FrozenFunctionals>>,
     controllers: Vec<Controller>,
-    /// By task.
-    pub(super) heads: Vec<Classifier>,
+    /// The head of each task.
+    pub(super) heads: Vec<LinearHead>,
 }
 
-impl Gated {
-    /// For answering by these controllers and heads.
+impl GatedClassifier {
+    /// Puts modules `[layer][module]`, controllers and heads together; a controller gates the first modules of a layer.
     pub(super) fn new(
         modules: &[Vec<Functional>],
         controllers: Vec<Controller>,
-        heads: Vec<Classifier>,
+        heads: Vec<LinearHead>,
     ) -> Result<Self> {
-        let known = |controller: &Controller| {
+        let gated = |controller: &Controller| {
             let layers = modules.iter().zip(&controller.gates);
             let layers = layers.map(|(modules, gate)| {
-                frozen(&modules[..gate.classes().min(modules.len())])?.ok_or_else(nothing_open)
+                frozen(&modules[..gate.classes().min(modules.len())])?.ok_or_else(no_open_task)
             });
             layers.collect::<Result<Vec<_>>>()
         };
-        let layers = controllers.iter().map(known).collect::<Result<Vec<_>>>()?;
+        let layers = controllers.iter().map(gated).collect::<Result<Vec<_>>>()?;
         Ok(Self { layers, controllers, heads })
     }
 
-    /// Features of images, and the weights `[layer]` of modules `[module, image]`.
+    /// Features `[image, feature]`, and weights `[module, image]` of the modules of each layer.
     pub(super) fn features(
         &self,
         images: &Tensor<4>,
@@ -62,30 +62,25 @@ impl Gated {
     }
 }
 
-impl Answers for Gated {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Answer>>> {
-        let answer = |hint: &Hint| {
-            let Hint::Task(task) = *hint else {
-                return Err(Error::setting("sg_f", "its heads need a task ID", "give the task"));
-            };
-            let Some(head) = self.heads.get(task) else {
-                return Err(Error::setting("task", format!("none has number {task}"), "learn it first"));
-            };
+impl Classify for GatedClassifier {
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> Result<Vec<Vec<Classification>>> {
+        let classify = |&protocol: &Protocol| {
+            let task = given_task("sg_f", protocol, task)?;
+            let head = self.heads.get(task).ok_or_else(|| unknown_task(task))?;
             let (features, weights) = self.features(images, task.min(self.controllers.len() - 1))?;
-            let count = images.dims()[0];
-            let weights: Vec<Vec<f32>> = weights.iter().map(values).collect();
+            let weights: Vec<Vec<Vec<f64>>> = weights.iter().map(rows).collect(); // [layer][module][image]
             let weights_of = |image: usize| -> Vec<Vec<f64>> {
-                let layer = |weights: &Vec<f32>| {
-                    weights.chunks(count.max(1)).map(|module| f64::from(module[image])).collect()
-                };
-                weights.iter().map(layer).collect()
+                weights.iter().map(|layer| layer.iter().map(|module| module[image]).collect()).collect()
             };
-            let logits = values(&head.logits(features));
-            let rows = logits.chunks(head.classes().max(1)).enumerate();
-            Ok(rows
-                .map(|(image, row)| Answer { task, label: largest(row) as u32, weights: weights_of(image) })
-                .collect())
+            let mut found = head.classify(features, task);
+            found.iter_mut().enumerate().for_each(|(image, found)| found.weights = weights_of(image));
+            Ok(found)
         };
-        hints.iter().map(answer).collect()
+        protocols.iter().map(classify).collect()
     }
 }

@@ -1,17 +1,17 @@
 //! Finetune and those that hold on to what one network knew: EWC, LwF, replay; and Experts, who share nothing.
 
 use burn::tensor::Device;
-use lmc::checkpoint::State;
+use lmc::internals::training::checkpoint::State;
 use lmc_methods::ewc::{Anchors, EwcConfig};
 use lmc_methods::finetune::FinetuneConfig;
 use lmc_methods::lwf::LwfConfig;
-use lmc_methods::monolith::Monolith;
+use lmc_methods::monolith::SingleNetwork;
 use lmc_methods::registry::Width;
 use lmc_methods::training::below;
 use lmc_methods::{Hint, Method, MethodConfig};
 use lmc_streams::Seed;
 
-use crate::{answers, learn, material, model, network, small, small_with, task, training, unmoved};
+use crate::{answers, data, learn, model, network, small, small_with, task, training, unmoved};
 
 #[test]
 fn experts_forget_nothing() {
@@ -21,10 +21,10 @@ fn experts_forget_nothing() {
     let before = answers(&*experts, &first, Hint::Task(0));
     let of_first = |experts: &dyn Method| below("expert0", &experts.state().unwrap().tensors);
     let tensors = of_first(&*experts);
-    let learned = learn(&mut *experts, &second);
+    let report = learn(&mut *experts, &second);
     assert_eq!(answers(&*experts, &first, Hint::Task(0)), before);
     assert!(!tensors.is_empty() && unmoved(&tensors, &of_first(&*experts)));
-    assert_eq!(learned.modules, [2, 2]);
+    assert_eq!(report.modules, [2, 2]);
 }
 
 /// How far a trunk moved from one state to another, weighted by the Fisher information of the first.
@@ -85,13 +85,13 @@ fn lwf_is_finetuning_without_strength() {
         ..LwfConfig::default()
     };
     let seed = Seed::root(1).named("lwf");
-    let mut finetune = Monolith::new(&network(), &training(), seed, false, &Device::flex()).unwrap();
+    let mut finetune = SingleNetwork::new(&network(), &training(), seed, false, &Device::flex()).unwrap();
     let mut without = config(0.0).init(&network(), 1, &Device::flex()).unwrap();
     let mut with = config(1.0).init(&network(), 1, &Device::flex()).unwrap();
     for task in &tasks {
-        finetune.begin(material(task)).unwrap();
-        let plain = |finetune: &mut Monolith| {
-            finetune.epoch(material(task), &mut |_| Ok(()), &mut |network, batch| network.plain(batch))
+        finetune.begin(data(task)).unwrap();
+        let plain = |finetune: &mut SingleNetwork| {
+            finetune.epoch(data(task), &mut |_| Ok(()), &mut |network, batch| network.plain(batch))
         };
         while plain(&mut finetune).unwrap() {}
         finetune.finish().unwrap();

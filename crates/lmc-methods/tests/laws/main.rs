@@ -9,14 +9,14 @@ mod modules;
 use std::collections::BTreeMap;
 
 use burn::tensor::{Device, Tensor};
-use lmc::checkpoint::State;
-use lmc::network::NetworkConfig;
-use lmc::prediction::images;
-use lmc::tensors::Plain;
-use lmc::{Learned, Material};
+use lmc::NetworkConfig;
+use lmc::internals::tensors::NamedTensor;
+use lmc::internals::tensors::images;
+use lmc::internals::training::checkpoint::State;
+use lmc::{TaskData, TaskReport};
 use lmc_methods::registry::overlay;
 use lmc_methods::training::{TrainingConfig, below};
-use lmc_methods::{Answer, Hint, Method, find, methods};
+use lmc_methods::{Classification, Hint, Method, find, methods};
 use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
 use toml::Table;
 
@@ -33,8 +33,8 @@ fn task(family: &str) -> Task {
     task
 }
 
-fn material(task: &Task) -> Material<'_> {
-    Material { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
+fn data(task: &Task) -> TaskData<'_> {
+    TaskData { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
 }
 
 /// A method by name, small and quick.
@@ -62,8 +62,8 @@ fn small_with(name: &str, more: &str) -> Box<dyn Method> {
     entry.init(&settings, &network(), 1, &Device::flex()).unwrap()
 }
 
-fn learn(method: &mut dyn Method, task: &Task) -> Learned {
-    method.learn(material(task), &mut |_| Ok(())).unwrap()
+fn learn(method: &mut dyn Method, task: &Task) -> TaskReport {
+    method.learn(data(task), &mut |_| Ok(())).unwrap()
 }
 
 fn test_images(task: &Task) -> Tensor<4> {
@@ -71,7 +71,7 @@ fn test_images(task: &Task) -> Tensor<4> {
     images(&batch, &Device::flex())
 }
 
-fn answers(method: &dyn Method, task: &Task, hint: Hint) -> Vec<Answer> {
+fn answers(method: &dyn Method, task: &Task, hint: Hint) -> Vec<Classification> {
     method.answers().unwrap().answer(&test_images(task), &[hint]).unwrap().pop().unwrap()
 }
 
@@ -80,14 +80,14 @@ fn training() -> TrainingConfig {
     TrainingConfig { epochs: 3, batch: 16, ..TrainingConfig::default() }
 }
 
-/// What a method has learned, by name.
-fn model(method: &dyn Method) -> BTreeMap<String, Plain> {
+/// What a method has report, by name.
+fn model(method: &dyn Method) -> BTreeMap<String, NamedTensor> {
     below("model", &method.state().unwrap().tensors)
 }
 
 /// Whether all that was there before is there still, bit for bit.
-fn unmoved(before: &BTreeMap<String, Plain>, after: &BTreeMap<String, Plain>) -> bool {
-    let bits = |plain: &Plain| plain.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+fn unmoved(before: &BTreeMap<String, NamedTensor>, after: &BTreeMap<String, NamedTensor>) -> bool {
+    let bits = |plain: &NamedTensor| plain.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     before.iter().all(|(name, old)| after.get(name).is_some_and(|new| bits(old) == bits(new)))
 }
 
@@ -109,10 +109,10 @@ fn every_method_goes_on_bit_for_bit() {
         let mut broken = small(entry.name);
         for task in &tasks {
             learn(&mut *whole, task);
-            broken.begin(material(task)).unwrap();
+            broken.begin(data(task)).unwrap();
             let mut more = true;
             while more {
-                more = broken.epoch(material(task), &mut |_| Ok(())).unwrap();
+                more = broken.epoch(data(task), &mut |_| Ok(())).unwrap();
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("state");
                 broken.state().unwrap().save(&7, &path).unwrap();
@@ -121,7 +121,7 @@ fn every_method_goes_on_bit_for_bit() {
                 broken = small(entry.name);
                 broken.restore(state).unwrap();
             }
-            broken.finish(material(task)).unwrap();
+            broken.finish(data(task)).unwrap();
             let answers = |method: &dyn Method| answers(method, &tasks[0], Hint::Task(0));
             assert_eq!(answers(&*whole), answers(&*broken), "{}", entry.name);
         }

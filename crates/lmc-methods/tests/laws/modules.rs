@@ -1,14 +1,14 @@
 //! MNTDP and SG-F: modules are searched for, kept and never moved.
 
 use burn::tensor::Device;
-use lmc::prediction::images;
-use lmc::tensors::Plain;
+use lmc::internals::tensors::NamedTensor;
+use lmc::internals::tensors::images;
 use lmc_methods::training::{TrainingConfig, below};
 use lmc_methods::{Hint, Method};
 use lmc_streams::{Normalisation, Task};
 use serde_json::Value;
 
-use crate::{answers, learn, material, model, small, small_with, task, unmoved};
+use crate::{answers, data, learn, model, small, small_with, task, unmoved};
 
 /// Share of the validation images of a task that are told right.
 fn val_accuracy(method: &dyn Method, task: &Task, number: usize) -> f64 {
@@ -31,16 +31,16 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
     let mut mntdp = small("mntdp");
     for (number, task) in [task("digits"), task("textures"), task("garments")].iter().enumerate() {
         let before = model(&*mntdp);
-        mntdp.begin(material(task)).unwrap();
-        while mntdp.epoch(material(task), &mut |_| Ok(())).unwrap() {}
+        mntdp.begin(data(task)).unwrap();
+        while mntdp.epoch(data(task), &mut |_| Ok(())).unwrap() {}
         let open = mntdp.state().unwrap().document["open"].clone();
         let search = &open["search"];
-        let learned = mntdp.finish(material(task)).unwrap();
+        let report = mntdp.finish(data(task)).unwrap();
         assert!(unmoved(&before, &model(&*mntdp)), "task {number}");
         let accuracies: Vec<f64> = numbers(&search["accuracies"]);
         assert_eq!(accuracies.len(), if number == 0 { 1 } else { 3 });
         let best = accuracies.iter().copied().fold(0.0, f64::max);
-        assert_eq!(learned.val_accuracy, Some(best));
+        assert_eq!(report.val_accuracy, Some(best));
         assert!((val_accuracy(&*mntdp, task, number) - best).abs() < 1e-9, "task {number}");
         // The kept part of the path is the prior's, the rest is new.
         let chosen = accuracies.iter().position(|&accuracy| accuracy == best).unwrap();
@@ -49,7 +49,7 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
         if let Some(prior) = open["prior"].as_u64() {
             assert_eq!(paths[number][..keeps], paths[prior as usize][..keeps]);
         }
-        for (module, modules) in paths[number].iter().zip(&learned.modules).skip(keeps) {
+        for (module, modules) in paths[number].iter().zip(&report.modules).skip(keeps) {
             assert_eq!(module + 1, *modules);
         }
     }
@@ -62,17 +62,16 @@ fn sg_f_gates_sum_to_one_and_old_modules_do_not_move() {
         let mut gated = small(name);
         learn(&mut *gated, &tasks[0]);
         let mut before = model(&*gated);
-        let learned = learn(&mut *gated, &tasks[1]);
+        let report = learn(&mut *gated, &tasks[1]);
         if name == "sg_f_a" {
             before.retain(|tensor, _| !tensor.starts_with("controller"));
         }
         assert!(before.len() > 10 && unmoved(&before, &model(&*gated)), "{name}");
-        assert!((val_accuracy(&*gated, &tasks[1], 1) - learned.val_accuracy.unwrap()).abs() < 1e-9);
+        assert!((val_accuracy(&*gated, &tasks[1], 1) - report.val_accuracy.unwrap()).abs() < 1e-9);
         for (number, task) in tasks.iter().enumerate() {
             for answer in answers(&*gated, task, Hint::Task(number)) {
                 // The first task's own controller knows one module per layer; one for all knows all.
-                let modules =
-                    if number == 0 && name == "sg_f" { vec![1, 1] } else { learned.modules.clone() };
+                let modules = if number == 0 && name == "sg_f" { vec![1, 1] } else { report.modules.clone() };
                 assert_eq!(answer.weights.iter().map(Vec::len).collect::<Vec<_>>(), modules, "{name}");
                 for layer in &answer.weights {
                     assert!(layer.iter().all(|weight| (0.0..=1.0).contains(weight)), "{layer:?}");
@@ -89,18 +88,18 @@ fn sg_f_controllers_learn() {
     let mut gated = small_with("sg_f", "[training]\nweight_decay = 0.0");
     learn(&mut *gated, &task("digits"));
     let second = task("textures");
-    gated.begin(material(&second)).unwrap();
-    let mut gates: Vec<(u64, [Plain; 2])> = Vec::new();
+    gated.begin(data(&second)).unwrap();
+    let mut gates: Vec<(u64, [NamedTensor; 2])> = Vec::new();
     let mut more = true;
     while more {
-        more = gated.epoch(material(&second), &mut |_| Ok(())).unwrap();
+        more = gated.epoch(data(&second), &mut |_| Ok(())).unwrap();
         let state = gated.state().unwrap();
         let candidate = state.document["search"]["candidate"].as_u64().unwrap();
         let parts = below("parts", &state.tensors);
         let gate = |layer: usize| parts[&format!("controller.gate{layer}.weight")].clone();
         gates.push((candidate, [gate(0), gate(1)]));
     }
-    // Two epochs each: after two of them the second candidate stands there, new; after three it has learned for one.
+    // Two epochs each: after two of them the second candidate stands there, new; after three it has report for one.
     let (start, end) = (&gates[1], &gates[2]);
     assert_eq!((start.0, end.0), (1, 1));
     assert_eq!(start.1[0], end.1[0], "one module below: nothing to choose");

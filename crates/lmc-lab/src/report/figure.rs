@@ -1,8 +1,8 @@
-//! A drawing, to stand in a page or in a file of its own.
+//! A figure in SVG, as part of a page or in a file of its own.
 
 use super::escape;
 
-/// Colours of all drawings, for light and dark surroundings. Plain ones: not all viewers of files know variables.
+/// Colours of all figures, on light and on dark pages. They are not CSS variables, which some viewers of files ignore.
 pub(super) const STYLE: &str = "
 .grid { stroke: #d8dde4; } .leader { stroke: currentColor; stroke-width: 1; opacity: .4; }
 .axis { fill: #5b6675; font-size: 12px; } .label { fill: currentColor; font-size: 13px; }
@@ -20,36 +20,36 @@ pub(super) const STYLE: &str = "
 }
 ";
 
-/// The surroundings of a file are painted: some viewers follow a dark system without being dark themselves.
+/// Background of a file. It is painted, because some viewers follow a dark system without being dark themselves.
 const GROUND: &str = "
 text { font-family: system-ui, sans-serif; } .ground { fill: #fff; }
 @media (prefers-color-scheme: dark) { .ground { fill: #14181e; } }
 ";
 
-/// Around each picture of a file.
+/// Space around each figure of a file, in pixels.
 const GAP: f64 = 16.0;
-/// Where the next picture goes beneath.
+/// Largest width of a row of figures, in pixels.
 const WIDEST: f64 = 1040.0;
-/// Height of a picture's title.
+/// Height of a figure's title, in pixels.
 const TITLE: f64 = 24.0;
 
-/// A drawing.
+/// A figure.
 #[derive(Clone, Debug)]
-pub struct Picture {
-    /// In pixels.
+pub struct Figure {
+    /// Width in pixels.
     pub width: f64,
-    /// In pixels.
+    /// Height in pixels.
     pub height: f64,
-    /// What it shows, for those who do not see it.
+    /// Description for readers who do not see the figure.
     pub about: String,
-    /// Its SVG elements.
+    /// SVG elements of the figure.
     pub body: String,
-    /// As wide as the page.
+    /// Whether the figure is as wide as its place on the page.
     pub fluid: bool,
 }
 
-impl Picture {
-    /// As part of a page.
+impl Figure {
+    /// Writes the figure as part of a page.
     pub fn inline(&self) -> String {
         let Self { width, height, about, body, .. } = self;
         let size = match self.fluid {
@@ -62,13 +62,13 @@ impl Picture {
         )
     }
 
-    /// As a file: pictures beside and beneath each other, each beneath its title.
-    pub fn file(pictures: &[(String, Self)]) -> String {
+    /// Writes figures as a file, beside and beneath each other, each with its title above.
+    pub fn file(figures: &[(String, Self)]) -> String {
         let (mut body, mut x, mut y) = (String::new(), GAP, GAP);
         let (mut width, mut height) = (0.0_f64, 0.0_f64);
-        for (title, picture) in pictures {
+        for (title, figure) in figures {
             // A letter takes about 9 pixels: neighbours shall not run into each other.
-            let wide = picture.width.max(title.chars().count() as f64 * 9.0);
+            let wide = figure.width.max(title.chars().count() as f64 * 9.0);
             if x > GAP && x + wide > WIDEST {
                 (x, y, height) = (GAP, y + height + GAP, 0.0);
             }
@@ -78,10 +78,10 @@ impl Picture {
                 y + 12.0,
                 escape(title),
                 y + TITLE,
-                picture.body
+                figure.body
             );
             x += wide + GAP;
-            (width, height) = (width.max(x), height.max(picture.height + TITLE));
+            (width, height) = (width.max(x), height.max(figure.height + TITLE));
         }
         let height = y + height + GAP;
         format!(
@@ -92,7 +92,7 @@ impl Picture {
     }
 }
 
-/// The class that gives a line or a text its colour.
+/// The CSS class of the colour with this number.
 pub(super) fn colour(number: usize) -> String {
     const COLOURS: usize = 8;
     format!("c{}", number % COLOURS)

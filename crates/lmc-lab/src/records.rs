@@ -1,33 +1,33 @@
-//! Run directories on disk, read back: which are finished, which are not, which are damaged.
+//! Run directories read back from disk: finished, unfinished, failed and damaged runs.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lmc::Result;
 use lmc_streams::Error;
 
 use crate::cost::Cost;
+use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
 use crate::run_directory::{RunDirectory, check_format, damaged};
 
 /// A finished run.
 #[derive(Clone, Debug)]
-pub struct Record {
-    /// Its directory, as it was named.
+pub struct RunRecord {
+    /// The run directory, as its path was given.
     pub directory: PathBuf,
-    /// What was run.
+    /// The experiment that was run.
     pub experiment: Experiment,
-    /// What came out.
+    /// The metrics of the run.
     pub metrics: Metrics,
-    /// What it cost; older runs do not say.
+    /// The cost of the run; `None` for runs of versions that did not measure it.
     pub cost: Option<Cost>,
 }
 
-impl Record {
-    /// Whether it learned what the paper's runs learned: no generated images, and no fewer.
-    pub fn is_on_the_papers_images(&self) -> bool {
+impl RunRecord {
+    /// Whether the run learned the images of the paper: none generated in their place, and all of them.
+    pub fn is_on_paper_images(&self) -> bool {
         let variant = &self.experiment.variant;
         let generated = self.metrics.substitutions.iter().any(|text| text.contains("generated-"));
         !(generated || variant.contains("generated") || variant.contains("mini"))
@@ -36,32 +36,32 @@ impl Record {
 
 /// A run without results.
 #[derive(Clone, Debug)]
-pub struct Incomplete {
-    /// Its directory, as it was named.
+pub struct IncompleteRun {
+    /// The run directory, as its path was given.
     pub directory: PathBuf,
-    /// What was to be run, if that can be read.
+    /// The experiment of the run, if its configuration can be read.
     pub experiment: Option<Experiment>,
-    /// What is the matter, and the next step.
+    /// The problem, and the next step.
     pub why: String,
 }
 
-/// All runs below some folders, in order of their paths.
+/// All runs below some folders, in the order of their paths.
 #[derive(Clone, Debug, Default)]
-pub struct Records {
-    /// With results.
-    pub finished: Vec<Record>,
-    /// Still running, or stopped.
-    pub unfinished: Vec<Incomplete>,
-    /// Given up, with a `failed.txt` that says why.
-    pub failed: Vec<Incomplete>,
-    /// With a file that cannot be read.
-    pub damaged: Vec<Incomplete>,
-    /// Finished runs of methods that need no task, as those of the method that learns the same and is told it, where
-    /// that has no run of its own: LMC(¬A) from LMC(A).
-    pub told: Vec<Record>,
+pub struct RunRecords {
+    /// Runs with metrics.
+    pub finished: Vec<RunRecord>,
+    /// Runs that are still going on, or were stopped.
+    pub unfinished: Vec<IncompleteRun>,
+    /// Runs that failed, with a `failed.txt` that says why.
+    pub failed: Vec<IncompleteRun>,
+    /// Runs with a file that cannot be read.
+    pub damaged: Vec<IncompleteRun>,
+    /// Results of task-aware methods that are derived from finished runs of the task-agnostic method that trains alike,
+    /// where they have no run of their own: LMC(¬A) from LMC(A).
+    pub derived: Vec<RunRecord>,
 }
 
-impl Records {
+impl RunRecords {
     /// Searches folders, and all folders in them, for run directories: those with a `config.toml`.
     pub fn find(paths: &[PathBuf]) -> Result<Self> {
         let mut records = Self::default();
@@ -90,27 +90,35 @@ impl Records {
             )
             .into());
         }
-        records.told = records.finished.iter().flat_map(|run| records.told_of(run)).collect();
-        Ok(records)
+        let mut derived = Vec::new();
+        for run in &records.finished {
+            derived.extend(records.derived_from(run)?);
+        }
+        Ok(Self { derived, ..records })
     }
 
-    /// A run as those of the methods that learn the same and are told the task, if they have no run of their own.
-    fn told_of(&self, run: &Record) -> Vec<Record> {
+    /// Results of the task-aware methods that are derived from a run and have no run of their own.
+    fn derived_from(&self, run: &RunRecord) -> Result<Vec<RunRecord>> {
+        let finished = self.finished.iter().map(|run| &run.experiment);
         let incomplete = self.incomplete().filter_map(|(_, run)| run.experiment.as_ref());
-        let known: Vec<&Experiment> =
-            self.finished.iter().map(|run| &run.experiment).chain(incomplete).collect();
-        let methods = lmc_methods::methods().into_iter();
-        let told = methods.filter(|entry| entry.learns_as == Some(run.experiment.method.as_str()));
-        told.map(|entry| Record {
-            experiment: Experiment { method: entry.name.into(), ..run.experiment.clone() },
-            metrics: run.metrics.told(entry.name),
-            ..run.clone()
-        })
-        .filter(|told| !known.contains(&&told.experiment))
-        .collect()
+        let existing: Vec<&Experiment> = finished.chain(incomplete).collect();
+        let mut derived = Vec::new();
+        for entry in lmc_methods::methods() {
+            if entry.derived_from != Some(run.experiment.method.as_str()) {
+                continue;
+            }
+            let experiment = Experiment { method: entry.name.into(), ..run.experiment.clone() };
+            let own = existing.iter().filter(|other| other.method == experiment.method);
+            let own = own.map(|other| other.identity()).collect::<Result<Vec<_>>>()?;
+            if !own.contains(&experiment.identity()?) {
+                let metrics = run.metrics.with_task_given(entry.name);
+                derived.push(RunRecord { experiment, metrics, ..run.clone() });
+            }
+        }
+        Ok(derived)
     }
 
-    /// How many runs there are, whatever became of them.
+    /// Number of runs in whatever state.
     pub fn len(&self) -> usize {
         self.finished.len() + self.unfinished.len() + self.failed.len() + self.damaged.len()
     }
@@ -120,14 +128,14 @@ impl Records {
         self.len() == 0
     }
 
-    /// Runs without results, with a word for what they are.
-    pub fn incomplete(&self) -> impl Iterator<Item = (&'static str, &Incomplete)> {
+    /// Runs without results, each with a word for its state.
+    pub fn incomplete(&self) -> impl Iterator<Item = (&'static str, &IncompleteRun)> {
         let unfinished = self.unfinished.iter().map(|run| ("unfinished", run));
         let failed = self.failed.iter().map(|run| ("failed", run));
         unfinished.chain(failed).chain(self.damaged.iter().map(|run| ("damaged", run)))
     }
 
-    /// A folder that was seen before, by another name or through a link, is not searched again.
+    /// Searches a folder, unless it was searched before by another name or through a link.
     fn search(&mut self, folder: &Path, seen: &mut HashSet<PathBuf>) {
         if !seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.to_owned())) {
             return;
@@ -139,17 +147,21 @@ impl Records {
             Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect(),
             Err(cause) => {
                 let why = Error::io("read", folder)(cause).to_string();
-                return self.damaged.push(Incomplete { directory: folder.to_owned(), experiment: None, why });
+                return self.damaged.push(IncompleteRun {
+                    directory: folder.to_owned(),
+                    experiment: None,
+                    why,
+                });
             }
         };
         below.sort();
         below.iter().for_each(|path| self.search(path, seen));
     }
 
-    /// Reads one run.
+    /// Reads one run directory.
     fn read(&mut self, directory: &Path) {
         let files = RunDirectory::new(directory);
-        let incomplete = |experiment: Option<Experiment>, why: String| Incomplete {
+        let incomplete = |experiment: Option<Experiment>, why: String| IncompleteRun {
             directory: directory.to_owned(),
             experiment,
             why,
@@ -161,15 +173,15 @@ impl Records {
         match files.finished().and_then(|metrics| metrics.map(|found| checked(&files, found)).transpose()) {
             Ok(Some(mut metrics)) => {
                 if metrics.method.is_empty() {
-                    // Runs of before there were methods.
-                    metrics.agnostic =
-                        lmc_methods::find(&experiment.method).is_ok_and(|entry| entry.agnostic);
+                    // The first versions did not write the method down.
+                    metrics.task_agnostic =
+                        lmc_methods::find(&experiment.method).is_ok_and(|entry| entry.task_agnostic);
                     metrics.method.clone_from(&experiment.method);
                 }
                 match files.cost() {
                     Ok(cost) => {
                         let directory = directory.to_owned();
-                        self.finished.push(Record { directory, experiment, metrics, cost });
+                        self.finished.push(RunRecord { directory, experiment, metrics, cost });
                     }
                     Err(error) => self.damaged.push(incomplete(Some(experiment), error.to_string())),
                 }
@@ -186,7 +198,7 @@ impl Records {
     }
 }
 
-/// The configuration of a run is resolved already: what an older version resolved is not resolved anew.
+/// Reads the configuration of a run. It is resolved already, by the version that ran it, and not resolved anew.
 fn experiment(path: &Path) -> Result<Experiment> {
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
     check_format(path, &text)?;
@@ -197,7 +209,7 @@ fn experiment(path: &Path) -> Result<Experiment> {
     })
 }
 
-/// Complains about metrics that no run writes.
+/// Complains about metrics that no run could have written.
 fn checked(files: &RunDirectory, metrics: Metrics) -> Result<Metrics> {
     let tasks = metrics.tasks.len();
     let triangle = |matrix: &[Vec<f64>]| {
@@ -208,8 +220,8 @@ fn checked(files: &RunDirectory, metrics: Metrics) -> Result<Metrics> {
     if shares.into_iter().any(|share| !(0.0..=1.0).contains(share)) {
         return Err(damaged(&files.metrics, "there is an accuracy that is not between 0 and 1"));
     }
-    let learned = metrics.tasks.iter().flat_map(|task| &task.learned.modules);
-    if learned.into_iter().any(|&modules| modules > MOST_MODULES) {
+    let modules = metrics.tasks.iter().flat_map(|task| &task.report.modules);
+    if modules.into_iter().any(|&modules| modules > MOST_MODULES) {
         return Err(damaged(
             &files.metrics,
             format!("there are more than {MOST_MODULES} modules in a layer"),
@@ -232,7 +244,7 @@ mod tests {
     use super::*;
     use crate::report::sample_run;
 
-    /// A run directory with what a finished run writes.
+    /// Writes the files of a finished run.
     fn run(folder: &Path, name: &str) -> PathBuf {
         let record = sample_run("lmc_a", "s_minus", 1, [0.5, 0.6]);
         let directory = folder.join(name);
@@ -259,7 +271,7 @@ mod tests {
         fs::write(run(root, "costly").join("cost.json"), "?").unwrap();
         fs::create_dir(root.join("empty")).unwrap();
         // A folder that is named twice is read once.
-        let records = Records::find(&[root.to_owned(), root.join("deep")]).unwrap();
+        let records = RunRecords::find(&[root.to_owned(), root.join("deep")]).unwrap();
         assert_eq!(records.finished.len(), 1);
         assert!(records.finished[0].directory.ends_with("deep/down/good"));
         assert_eq!(records.finished[0].cost.unwrap().peak_mib, 100.0);
@@ -273,29 +285,29 @@ mod tests {
     }
 
     #[test]
-    fn one_training_two_rows() {
+    fn a_task_aware_method_is_derived_from_a_task_agnostic_run() {
         let folder = tempfile::tempdir().unwrap();
         let directory = run(folder.path(), "agnostic");
-        let records = Records::find(&[directory]).unwrap();
-        assert_eq!((records.len(), records.told.len()), (1, 1));
-        let (run, told) = (&records.finished[0], &records.told[0]);
-        assert_eq!((told.experiment.method.as_str(), told.metrics.agnostic), ("lmc_not_a", false));
-        assert_eq!(told.metrics.matrix, run.metrics.matrix_given);
-        for (told, task) in told.metrics.tasks.iter().zip(&run.metrics.tasks) {
-            assert_eq!((told.end.task_given, told.end.single), (task.end.task_given, None));
-            assert_eq!((told.after.task_given, told.after.task_batches), (task.after.task_given, None));
+        let records = RunRecords::find(&[directory]).unwrap();
+        assert_eq!((records.len(), records.derived.len()), (1, 1));
+        let (run, derived) = (&records.finished[0], &records.derived[0]);
+        assert_eq!((derived.experiment.method.as_str(), derived.metrics.task_agnostic), ("lmc_not_a", false));
+        assert_eq!(derived.metrics.matrix, run.metrics.matrix_given);
+        for (derived, task) in derived.metrics.tasks.iter().zip(&run.metrics.tasks) {
+            assert_eq!((derived.end.task_given, derived.end.single), (task.end.task_given, None));
+            assert_eq!((derived.after.task_given, derived.after.task_batches), (task.after.task_given, None));
         }
-        // A run of its own is better.
+        // A run of the method itself takes the place of the derived one.
         let own = Experiment { method: "lmc_not_a".into(), ..run.experiment.clone() };
-        let beside = folder.path().join("told");
+        let beside = folder.path().join("own");
         fs::create_dir(&beside).unwrap();
         fs::write(beside.join("config.toml"), toml::to_string(&own).unwrap()).unwrap();
-        let records = Records::find(&[folder.path().to_owned()]).unwrap();
-        assert_eq!((records.finished.len(), records.unfinished.len(), records.told.len()), (1, 1, 0));
+        let records = RunRecords::find(&[folder.path().to_owned()]).unwrap();
+        assert_eq!((records.finished.len(), records.unfinished.len(), records.derived.len()), (1, 1, 0));
     }
 
     #[test]
-    fn a_run_of_before_there_were_methods() {
+    fn a_run_of_the_first_version() {
         let folder = tempfile::tempdir().unwrap();
         let directory = run(folder.path(), "old");
         let mut old: serde_json::Value =
@@ -305,17 +317,17 @@ mod tests {
         }
         fs::write(directory.join("metrics.json"), old.to_string()).unwrap();
         fs::remove_file(directory.join("cost.json")).unwrap();
-        let records = Records::find(&[directory]).unwrap();
+        let records = RunRecords::find(&[directory]).unwrap();
         let record = &records.finished[0];
-        assert!(record.metrics.agnostic && record.metrics.method == "lmc_a" && record.cost.is_none());
+        assert!(record.metrics.task_agnostic && record.metrics.method == "lmc_a" && record.cost.is_none());
     }
 
     #[test]
     fn no_run_is_an_error_with_a_next_step() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Records::find(&[folder.path().to_owned()]).unwrap_err().to_string();
+        let error = RunRecords::find(&[folder.path().to_owned()]).unwrap_err().to_string();
         assert!(error.contains("there is no run here") && error.contains("lmc run"), "{error}");
-        let error = Records::find(&[folder.path().join("gone")]).unwrap_err().to_string();
+        let error = RunRecords::find(&[folder.path().join("gone")]).unwrap_err().to_string();
         assert!(error.contains("gone") && error.contains("no such folder"), "{error}");
     }
 }

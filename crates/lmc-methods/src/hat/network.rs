@@ -1,33 +1,33 @@
-//! What HAT learns: layers that all tasks share, and each task's embeddings, batch norms and head.
+//! The network of HAT: layers that all tasks share, and embeddings, batch norms and a head for each task.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
-use lmc::functional::Functional;
-use lmc::tensors::{Role, Visitor, Walk, join};
+use lmc::internals::module::functional::Functional;
+use lmc::internals::tensors::{Role, Visitor, Walk, join};
 
-use crate::trunk::Classifier;
+use crate::trunk::LinearHead;
 
-/// A network that tasks share, and what is theirs.
+/// Layers that all tasks share, and the parts of each task.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
-    /// Weights are shared; so are the batch norms, unless every task has its own.
+pub(super) struct MaskedNetwork {
+    /// Convolutions are shared; so are batch norms, unless every task has its own.
     pub(super) layers: Vec<Functional>,
-    /// By number.
-    pub(super) tasks: Vec<OfTask>,
+    /// Parts of each task.
+    pub(super) tasks: Vec<TaskParts>,
 }
 
-/// What belongs to one task.
+/// Parts that belong to one task.
 #[derive(Clone, Debug)]
-pub(super) struct OfTask {
-    /// `[channel]` of each layer.
+pub(super) struct TaskParts {
+    /// Embedding of each layer, `[channel]`; masks are made of it.
     pub(super) embeddings: Vec<Tensor<1>>,
-    /// Batch norms of its own; convolutions in here are not used.
+    /// Batch norms of the task's own; the convolutions in here are not used.
     pub(super) norms: Option<Vec<Functional>>,
-    /// What tells its classes apart.
-    pub(super) head: Classifier,
+    /// The head.
+    pub(super) head: LinearHead,
 }
 
-impl Walk for Model {
+impl Walk for MaskedNetwork {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         for (number, layer) in self.layers.iter_mut().enumerate() {
             layer.walk(&join(path, &format!("layer{number}")), visitor);
@@ -38,7 +38,7 @@ impl Walk for Model {
     }
 }
 
-impl Walk for OfTask {
+impl Walk for TaskParts {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         for (number, embedding) in self.embeddings.iter_mut().enumerate() {
             visitor.visit(&join(path, &format!("embedding{number}")), Role::Functional, embedding);
@@ -54,8 +54,8 @@ impl Walk for OfTask {
     }
 }
 
-impl Model {
-    /// A layer as a task sees it.
+impl MaskedNetwork {
+    /// A layer with the batch norm of a task.
     pub(super) fn layer(&self, task: usize, layer: usize) -> Functional {
         let mut functional = self.layers[layer].clone();
         if let Some(norms) = &self.tasks[task].norms {
@@ -66,7 +66,7 @@ impl Model {
         functional
     }
 
-    /// Masks of a task at a scale.
+    /// Masks of a task, `[channel]` for each layer, at a scale `s`.
     pub(super) fn masks(&self, task: usize, scale: f64) -> Vec<Tensor<1>> {
         self.tasks[task].embeddings.iter().map(|e| sigmoid(e.clone().mul_scalar(scale as f32))).collect()
     }

@@ -1,13 +1,15 @@
-//! Which modules each task uses: a square per module, darker where it is used more (the paper's figure).
+//! Module usage of a task: a square for each module, fuller where its weight is larger (as in the paper's figure).
 
-use super::picture::Picture;
+use super::figure::Figure;
 
+/// Side of a square in pixels.
 const CELL: f64 = 22.0;
+/// Space between squares in pixels.
 const GAP: f64 = 3.0;
 
-/// The map of one task: columns are layers from the input upwards, rows modules from the oldest downwards. `weights` are
-/// `[layer][module]`; `modules` is the height of the map, equal for all tasks of a picture.
-pub fn picture(task: &str, weights: &[Vec<f64>], modules: usize) -> Picture {
+/// Draws the module usage of one task: columns are layers from the input on, rows are modules from the oldest on. `weights`
+/// are `[layer][module]`; `modules` is the number of rows, which is equal for all tasks of a stream.
+pub fn figure(task: &str, weights: &[Vec<f64>], modules: usize) -> Figure {
     let (width, height) = (weights.len() as f64 * (CELL + GAP) + 20.0, modules as f64 * (CELL + GAP) + 19.0);
     let mut svg = String::new();
     for module in 0..modules {
@@ -29,5 +31,5 @@ pub fn picture(task: &str, weights: &[Vec<f64>], modules: usize) -> Picture {
             "<text x=\"{middle}\" y=\"{down}\" class=\"axis\" text-anchor=\"middle\">{layer}</text>"
         );
     }
-    Picture { width, height, about: format!("modules used by {task}"), body: svg, fluid: false }
+    Figure { width, height, about: format!("modules used by {task}"), body: svg, fluid: false }
 }

@@ -1,27 +1,26 @@
-//! A pool of modules that grows, and a head per task: what MNTDP and SG-F learn into.
+//! A pool of modules that grows, and a head per task: what MNTDP and SG-F have in common.
 
 use burn::tensor::Device;
-use lmc::functional::Functional;
-use lmc::network::NetworkConfig;
-use lmc::tensors::{Visitor, Walk, join};
-use lmc::{Error, Result};
+use lmc::internals::module::functional::Functional;
+use lmc::internals::tensors::{Visitor, Walk, join};
+use lmc::{NetworkConfig, Result};
 use lmc_streams::Seed;
 use serde_json::{Value, json};
 
-use crate::training::parse;
-use crate::trunk::Classifier;
+use crate::checkpoint::{damaged, parse};
+use crate::trunk::LinearHead;
 
-/// Modules by layer, and heads by task.
+/// Functional components of modules by layer, and heads by task.
 #[derive(Clone, Debug)]
-pub struct Pool {
-    /// `[layer][module]`.
+pub struct ModulePool {
+    /// Functional components, `[layer][module]`.
     pub layers: Vec<Vec<Functional>>,
-    /// By task.
-    pub heads: Vec<Classifier>,
+    /// The head of each task.
+    pub heads: Vec<LinearHead>,
 }
 
-impl Pool {
-    /// Without modules and tasks.
+impl ModulePool {
+    /// Makes a pool without modules and heads.
     pub fn new(network: &NetworkConfig) -> Self {
         Self { layers: vec![Vec::new(); network.depth], heads: Vec::new() }
     }
@@ -31,39 +30,38 @@ impl Pool {
         self.layers.iter().map(Vec::len).collect()
     }
 
-    /// Takes new modules for the layers from this one up, and the head of a new task.
-    pub fn add(&mut self, from: usize, modules: Vec<Functional>, head: Classifier) {
+    /// Adds new modules, one for each layer from `from` up, and the head of a new task.
+    pub fn add(&mut self, from: usize, modules: Vec<Functional>, head: LinearHead) {
         for (layer, module) in self.layers.iter_mut().skip(from).zip(modules) {
             layer.push(module);
         }
         self.heads.push(head);
     }
 
-    /// Its sizes.
+    /// The document of the pool: numbers of modules per layer, and of classes per head.
     pub fn document(&self) -> Value {
-        let heads: Vec<usize> = self.heads.iter().map(Classifier::classes).collect();
+        let heads: Vec<usize> = self.heads.iter().map(LinearHead::classes).collect();
         json!({ "modules": self.modules(), "heads": heads })
     }
 
-    /// With the sizes of a document, to be filled.
+    /// Makes a pool with the sizes of a document, to be filled.
     pub fn empty(document: &Value, network: &NetworkConfig, device: &Device) -> Result<Self> {
         let modules: Vec<usize> = parse(&document["modules"])?;
         let heads: Vec<usize> = parse(&document["heads"])?;
         let configs = network.layers();
         if modules.len() != configs.len() {
-            let problem = "it belongs to a network of another depth";
-            return Err(Error::setting("checkpoint", problem, "start the run anew"));
+            return Err(damaged("it belongs to a network of another depth"));
         }
         let seed = Seed::root(0);
         let layers = configs.iter().zip(modules);
         let layers = layers
             .map(|(config, modules)| (0..modules).map(|_| config.functional.init(&seed, device)).collect());
-        let head = |classes: usize| Classifier::new(network.features(), classes, &seed, device);
+        let head = |classes: usize| LinearHead::new(network.features(), classes, &seed, device);
         Ok(Self { layers: layers.collect(), heads: heads.into_iter().map(head).collect() })
     }
 }
 
-impl Walk for Pool {
+impl Walk for ModulePool {
     fn walk(&mut self, path: &str, visitor: &mut impl Visitor) {
         for (number, layer) in self.layers.iter_mut().enumerate() {
             for (module, functional) in layer.iter_mut().enumerate() {
@@ -76,7 +74,7 @@ impl Walk for Pool {
     }
 }
 
-/// New modules for the layers from `from` up, with random parameters.
+/// Draws random parameters for new modules, one for each layer from `from` up.
 pub fn new_modules(network: &NetworkConfig, from: usize, seed: &Seed, device: &Device) -> Vec<Functional> {
     let layers = network.layers().into_iter().enumerate().skip(from);
     layers.map(|(at, layer)| layer.functional.init(&seed.numbered(at as u64), device)).collect()

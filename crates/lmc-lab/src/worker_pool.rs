@@ -1,8 +1,8 @@
-//! A pool of local processes that works off the runs of a sweep.
+//! A pool of worker processes that works off the runs of a sweep on this machine.
 //!
-//! A run is `lmc run DIR/config.toml --out DIR` in a process of its own: one that fails, or is killed, takes no other with
-//! it. A run that another process is working on is left to that one and looked at again later, so two pools may work off
-//! the same sweep. When the pool's own process dies, its runs notice that their standard input has ended, save, and stop.
+//! Each run is `lmc run DIR/config.toml --out DIR` in a process of its own: one that fails or is killed takes no other
+//! with it. A run that another process works on is left to that one and looked at again later, so two pools may work off
+//! the same sweep. If the pool's own process dies, its workers notice that their standard input has ended, save, and stop.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -10,140 +10,142 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use lmc::Result;
-use lmc::events::Event;
+use lmc::Event;
 use lmc_streams::{Error, replace_file};
 
+use crate::error::Result;
+use crate::events::RunEvent;
 use crate::run_directory::RunDirectory;
-use crate::sweep::Planned;
+use crate::sweep::PlannedRun;
 
-/// How runs are started.
+/// How the workers are started.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// The program: `lmc`.
+    /// The program `lmc`.
     pub program: PathBuf,
-    /// Runs at a time.
+    /// Number of runs at a time, 1 or more.
     pub jobs: usize,
-    /// Words after those that every run gets: threads, data folder.
-    pub words: Vec<String>,
+    /// Arguments that every run gets besides its directory: threads, data folder.
+    pub arguments: Vec<String>,
 }
 
-/// Exit code of a run whose directory another process works on.
-pub const LOCKED: u8 = 75;
+/// Exit code of `lmc run` if another process works in the run directory.
+pub const LOCKED_EXIT_CODE: u8 = 75;
 
-/// What became of a run.
+/// How a run of the sweep ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was finished before.
-    Before,
-    /// It is finished.
+    /// It was finished before, or by another process.
+    FinishedBefore,
+    /// It was finished by this pool.
     Finished,
-    /// It failed, and why.
+    /// It failed, for this reason.
     Failed(String),
-    /// It was told to stop, or not begun when the pool was.
+    /// It was stopped with its state saved, or not yet begun when the pool was stopped.
     Stopped,
 }
 
-/// What the pool tells whoever watches.
+/// What the pool tells whoever watches it.
 #[derive(Debug)]
 pub enum Notice<'a> {
     /// A run was started.
-    Started(&'a Planned),
-    /// A run is over.
-    Ended(&'a Planned, &'a Outcome, Duration),
-    /// Time goes by; runs that are going on, and how far each is.
-    Going(&'a [Going<'a>]),
+    Started(&'a PlannedRun),
+    /// A run ended after this time.
+    Ended(&'a PlannedRun, &'a Outcome, Duration),
+    /// About a second has passed; how far each active run is.
+    Active(&'a [ActiveRun<'a>]),
 }
 
-/// A run that is going on.
+/// A run that a worker is working on.
 #[derive(Debug)]
-pub struct Going<'a> {
+pub struct ActiveRun<'a> {
     /// The run.
-    pub run: &'a Planned,
-    /// How far it is.
-    pub reached: Reached,
-    /// Since when, in this session.
+    pub run: &'a PlannedRun,
+    /// How far the run is.
+    pub progress: RunProgress,
+    /// When its worker was started.
     pub since: Instant,
 }
 
-/// How far a run is.
+/// How far a run is in its stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reached {
-    /// Tasks of the stream.
+pub struct RunProgress {
+    /// Number of tasks in the stream; 0 before the run has begun.
     pub tasks: usize,
-    /// The task that is being learned, from 0.
+    /// Number of the task that is being learned, from 0.
     pub task: usize,
-    /// Epochs of it that are done.
+    /// Epochs of the task that are done.
     pub epoch: usize,
-    /// Epochs that it gets.
+    /// Epochs that the task gets.
     pub epochs: usize,
 }
 
-impl Reached {
-    /// Reads it off the events of a run.
+impl RunProgress {
+    /// Reads the progress of a run from its events. A run without a readable events file counts as not begun.
     pub fn of(directory: &RunDirectory) -> Self {
-        let mut reached = Self::default();
-        for event in fs::read_to_string(&directory.events).unwrap_or_default().lines() {
+        let mut progress = Self::default();
+        let Ok(events) = fs::read_to_string(&directory.events) else { return progress };
+        for line in events.lines() {
             // The last line may be half written.
-            match serde_json::from_str(event) {
-                Ok(Event::StreamStarted { tasks }) => reached.tasks = tasks,
-                Ok(Event::TaskStarted { number, epoch, epochs, .. }) => {
-                    reached = Self { task: number, epoch, epochs, ..reached };
+            match serde_json::from_str(line) {
+                Ok(RunEvent::StreamStarted { tasks }) => progress.tasks = tasks,
+                Ok(RunEvent::Learning(Event::TaskStarted { number, epoch, epochs, .. })) => {
+                    progress = Self { task: number, epoch, epochs, ..progress };
                 }
-                Ok(Event::EpochEnded { epoch, epochs, .. }) => {
-                    reached = Self { epoch: epoch + 1, epochs, ..reached };
+                Ok(RunEvent::Learning(Event::EpochEnded { epoch, epochs, .. })) => {
+                    progress = Self { epoch: epoch + 1, epochs, ..progress };
                 }
                 _ => {}
             }
         }
-        reached
+        progress
     }
 
-    /// As a share of the whole run.
+    /// The part of the whole run that is done, from 0 to 1.
     pub fn share(&self) -> f64 {
         let task = self.epoch as f64 / self.epochs.max(1) as f64;
         (self.task as f64 + task.min(1.0)) / self.tasks.max(1) as f64
     }
 }
 
-/// A process at work.
-struct Job {
+/// A worker process.
+struct Worker {
     number: usize,
     child: Child,
     since: Instant,
-    /// Where its words begin in the log.
+    /// Length of the log in bytes before the worker was started.
     log: u64,
 }
 
-/// Works off `runs` and gives what became of each. `notice` may stop it: true to stop when all states are saved.
+/// Works off `runs` and returns the outcome of each. `notice` may return true to stop the pool once all states are saved.
 pub fn work(
     config: &PoolConfig,
-    runs: &[Planned],
+    runs: &[PlannedRun],
     notice: &mut dyn FnMut(&Notice<'_>) -> bool,
 ) -> Result<Vec<Outcome>> {
     const PAUSE: Duration = Duration::from_millis(100);
     const LOOK: Duration = Duration::from_secs(1);
     const AGAIN: Duration = Duration::from_secs(5);
     let mut outcomes: Vec<Option<Outcome>> =
-        runs.iter().map(|run| run.directory.is_finished().then_some(Outcome::Before)).collect();
+        runs.iter().map(|run| run.directory.is_finished().then_some(Outcome::FinishedBefore)).collect();
     let mut waiting: Vec<(usize, Instant)> = Vec::new();
     for number in (0..runs.len()).filter(|&number| outcomes[number].is_none()) {
         waiting.push((number, Instant::now()));
     }
-    let mut jobs: Vec<Job> = Vec::new();
+    let mut workers: Vec<Worker> = Vec::new();
     let mut stop = false;
     let mut looked = Instant::now();
-    while !jobs.is_empty() || (!waiting.is_empty() && !stop) {
+    while !workers.is_empty() || (!waiting.is_empty() && !stop) {
         let due = |waiting: &[(usize, Instant)]| waiting.iter().position(|(_, when)| *when <= Instant::now());
-        while let Some(at) = due(&waiting).filter(|_| !stop && jobs.len() < config.jobs.max(1)) {
+        while let Some(at) = due(&waiting).filter(|_| !stop && workers.len() < config.jobs.max(1)) {
             let (number, _) = waiting.remove(at);
             if runs[number].directory.is_finished() {
-                // By somebody else, in the meantime.
-                outcomes[number] = Some(Outcome::Before);
+                // Another process has finished it in the meantime.
+                outcomes[number] = Some(Outcome::FinishedBefore);
                 continue;
             }
             match start(config, &runs[number], number) {
-                Ok(job) => jobs.push(job),
+                Ok(worker) => workers.push(worker),
                 Err(error) => {
                     let failed = Outcome::Failed(error.to_string());
                     stop |= notice(&Notice::Ended(&runs[number], &failed, Duration::ZERO));
@@ -153,78 +155,78 @@ pub fn work(
             }
             stop |= notice(&Notice::Started(&runs[number]));
         }
-        let mut going_on = Vec::new();
-        for mut job in jobs {
-            let run = &runs[job.number];
-            let status = match job.child.try_wait() {
+        let mut active = Vec::new();
+        for mut worker in workers {
+            let run = &runs[worker.number];
+            let status = match worker.child.try_wait() {
                 Ok(None) => {
                     if stop {
                         // The end of its input tells it to save and stop.
-                        drop(job.child.stdin.take());
+                        drop(worker.child.stdin.take());
                     }
-                    going_on.push(job);
+                    active.push(worker);
                     continue;
                 }
                 Ok(Some(status)) => status,
                 Err(error) => {
-                    outcomes[job.number] = Some(Outcome::Failed(format!("its process is lost: {error}")));
+                    outcomes[worker.number] = Some(Outcome::Failed(format!("its process is lost: {error}")));
                     continue;
                 }
             };
-            if status.code() == Some(i32::from(LOCKED)) {
-                waiting.push((job.number, Instant::now() + AGAIN));
+            if status.code() == Some(i32::from(LOCKED_EXIT_CODE)) {
+                waiting.push((worker.number, Instant::now() + AGAIN));
                 continue;
             }
-            let outcome = outcome(&run.directory, status, job.log);
+            let outcome = outcome(&run.directory, status, worker.log);
             if let Outcome::Failed(why) = &outcome {
-                // Without space for this line the screen still has it.
+                // If this cannot be written, the screen still shows it.
                 let _ = replace_file(&run.directory.failed, format!("{why}\n").as_bytes());
             }
-            stop |= notice(&Notice::Ended(run, &outcome, job.since.elapsed()));
-            outcomes[job.number] = Some(outcome);
+            stop |= notice(&Notice::Ended(run, &outcome, worker.since.elapsed()));
+            outcomes[worker.number] = Some(outcome);
         }
-        jobs = going_on;
+        workers = active;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            let going: Vec<Going<'_>> = jobs
+            let active: Vec<ActiveRun<'_>> = workers
                 .iter()
-                .map(|job| Going {
-                    run: &runs[job.number],
-                    reached: Reached::of(&runs[job.number].directory),
-                    since: job.since,
+                .map(|worker| ActiveRun {
+                    run: &runs[worker.number],
+                    progress: RunProgress::of(&runs[worker.number].directory),
+                    since: worker.since,
                 })
                 .collect();
-            stop |= notice(&Notice::Going(&going));
+            stop |= notice(&Notice::Active(&active));
         }
-        if !jobs.is_empty() || !waiting.is_empty() {
+        if !workers.is_empty() || !waiting.is_empty() {
             std::thread::sleep(PAUSE);
         }
     }
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Stopped)).collect())
 }
 
-fn start(config: &PoolConfig, run: &Planned, number: usize) -> Result<Job> {
+fn start(config: &PoolConfig, run: &PlannedRun, number: usize) -> Result<Worker> {
     let path = &run.directory.log;
     let io = |action| Error::io(action, path);
     let log = OpenOptions::new().create(true).append(true).open(path).map_err(io("write"))?;
     let length = log.metadata().map_err(io("read"))?.len();
     let mut command = Command::new(&config.program);
     command.arg("run").arg(&run.directory.config).arg("--out").arg(&run.directory.path);
-    command.args(&config.words).arg("--stop-at-end-of-input");
+    command.args(&config.arguments).arg("--stop-at-end-of-input");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
     let child = command.spawn().map_err(Error::io("start", &config.program))?;
-    Ok(Job { number, child, since: Instant::now(), log: length })
+    Ok(Worker { number, child, since: Instant::now(), log: length })
 }
 
-/// What an exit status means.
+/// The outcome that an exit status stands for.
 fn outcome(directory: &RunDirectory, status: ExitStatus, log: u64) -> Outcome {
-    // A terminal sends Ctrl-C to all programs in it: to a run at the same time as to the pool, or before it can save.
+    // A terminal sends Ctrl-C to all its programs: to a worker at the same time as to the pool.
     const INTERRUPTED: i32 = 130;
     match status.code() {
         Some(0) => Outcome::Finished,
         Some(INTERRUPTED) => Outcome::Stopped,
         None if was_interrupted(status) => Outcome::Stopped,
-        Some(code) => Outcome::Failed(last_words(&directory.log, log).unwrap_or(format!("exit code {code}"))),
+        Some(code) => Outcome::Failed(last_error(&directory.log, log).unwrap_or(format!("exit code {code}"))),
         None => Outcome::Failed(format!("its process was killed ({status}); start the sweep again to go on")),
     }
 }
@@ -241,8 +243,8 @@ fn was_interrupted(_: ExitStatus) -> bool {
     false
 }
 
-/// The error that a run ended with.
-fn last_words(log: &Path, from: u64) -> Option<String> {
+/// The error that a worker wrote last into the log.
+fn last_error(log: &Path, from: u64) -> Option<String> {
     let mut file = fs::File::open(log).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut text = String::new();
@@ -271,7 +273,7 @@ mod tests {
     fn how_far_a_run_is_by_hand() {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::new(folder.path());
-        assert_eq!(Reached::of(&directory).share(), 0.0);
+        assert_eq!(RunProgress::of(&directory).share(), 0.0);
         let lines = [
             r#"{"event":"stream_started","tasks":4}"#,
             r#"{"event":"task_started","task":"a","number":2,"epochs":10,"epoch":0,"modules":[1]}"#,
@@ -279,8 +281,8 @@ mod tests {
             r#"{"event":"epoch_en"#,
         ];
         fs::write(&directory.events, lines.join("\n")).unwrap();
-        let reached = Reached::of(&directory);
-        assert_eq!(reached, Reached { tasks: 4, task: 2, epoch: 5, epochs: 10 });
-        assert!((reached.share() - 0.625).abs() < 1e-12);
+        let progress = RunProgress::of(&directory);
+        assert_eq!(progress, RunProgress { tasks: 4, task: 2, epoch: 5, epochs: 10 });
+        assert!((progress.share() - 0.625).abs() < 1e-12);
     }
 }

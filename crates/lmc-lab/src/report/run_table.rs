@@ -1,67 +1,68 @@
-//! Runs sorted into a table: a row per method and settings, a column per stream, a cell with all seeds.
+//! Runs sorted into a table: a row for each method and its settings, a column for each stream, and all seeds in a cell.
 
 use std::collections::BTreeMap;
 
 use lmc_streams::PAPER_STREAMS;
 
 use super::settings::{deviations, differing, label, order};
+use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::paper::stream_title;
-use crate::run_record::{Record, Records};
+use crate::records::{RunRecord, RunRecords};
 
-/// All runs in their places.
+/// All runs, sorted by method and stream.
 #[derive(Debug)]
-pub struct Arrangement<'a> {
-    /// Columns: the paper's streams in its order, then others.
-    pub streams: Vec<Column>,
-    /// Rows: methods in the order of the registry; one with several settings has several rows.
-    pub rows: Vec<Row<'a>>,
+pub struct RunTable<'a> {
+    /// Columns: the paper's streams in its order, then other streams.
+    pub streams: Vec<StreamColumn>,
+    /// Rows: methods in the order of the registry; a method that was run with several settings has several rows.
+    pub rows: Vec<MethodRow<'a>>,
 }
 
-/// A stream.
+/// A column of the table: one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// As experiments name it.
+pub struct StreamColumn {
+    /// Name of the stream in experiments.
     pub name: String,
-    /// As the paper writes it.
+    /// Name of the stream as the paper writes it.
     pub title: String,
 }
 
-/// A method with its settings.
+/// A row of the table: one method with its settings.
 #[derive(Debug)]
-pub struct Row<'a> {
-    /// The method's name in experiments.
+pub struct MethodRow<'a> {
+    /// Name of the method in experiments.
     pub method: String,
-    /// Its name in tables.
+    /// Name of the method in tables.
     pub title: String,
-    /// What tells its settings from those of the method's other rows: `epochs=10`; empty for those of the preset.
+    /// Settings that distinguish the row from the method's other rows, `epochs=10`; empty for those of the preset.
     pub settings: String,
-    /// One for each stream.
-    pub cells: Vec<Cell<'a>>,
+    /// The runs on each stream.
+    pub cells: Vec<CellRuns<'a>>,
 }
 
-/// The runs of a row on a stream.
+/// A cell of the table: the runs of a row on one stream.
 #[derive(Debug, Default)]
-pub struct Cell<'a> {
-    /// Finished ones by seed.
-    pub runs: Vec<&'a Record>,
-    /// Finished ones that repeat the settings and the seed of another: they do not count twice.
-    pub repeated: Vec<&'a Record>,
-    /// A word for each that is not finished: `unfinished`, `failed`, `damaged`.
+pub struct CellRuns<'a> {
+    /// Finished runs, in the order of their seeds.
+    pub runs: Vec<&'a RunRecord>,
+    /// Finished runs that repeat the settings and the seed of another; they do not count twice.
+    pub repeated: Vec<&'a RunRecord>,
+    /// The state of each run without results: `unfinished`, `failed` or `damaged`.
     pub incomplete: Vec<&'static str>,
 }
 
-impl<'a> Arrangement<'a> {
-    /// Puts the runs in their places.
-    pub fn new(records: &'a Records) -> Self {
-        let finished: Vec<&'a Record> = records.finished.iter().chain(&records.told).collect();
+impl<'a> RunTable<'a> {
+    /// Sorts runs into a table.
+    pub fn new(records: &'a RunRecords) -> Result<Self> {
+        let finished: Vec<&'a RunRecord> = records.finished.iter().chain(&records.derived).collect();
         let mut experiments: Vec<&Experiment> = finished.iter().map(|run| &run.experiment).collect();
         experiments.extend(records.incomplete().filter_map(|(_, run)| run.experiment.as_ref()));
         let mut names: Vec<&str> = experiments.iter().map(|experiment| experiment.stream.as_str()).collect();
         let place = |name: &str| PAPER_STREAMS.iter().position(|stream| stream.name == name);
         names.sort_by_key(|name| (place(name).unwrap_or(usize::MAX), *name));
         names.dedup();
-        let streams: Vec<Column> = names.iter().map(|name| column(name, &names)).collect();
+        let streams: Vec<StreamColumn> = names.iter().map(|name| column(name, &names)).collect();
         let mut methods: Vec<&str> =
             experiments.iter().map(|experiment| experiment.method.as_str()).collect();
         let registry = lmc_methods::registry::methods();
@@ -72,28 +73,31 @@ impl<'a> Arrangement<'a> {
         for method in methods {
             let title = place(method).map_or(method, |at| registry[at].title);
             let keys =
-                differing(experiments.iter().copied().filter(|experiment| experiment.method == method));
-            let mut found: BTreeMap<Vec<String>, Row<'a>> = BTreeMap::new();
-            let mut cell = |experiment: &Experiment, put: &mut dyn FnMut(&mut Cell<'a>)| {
-                let Some(at) = names.iter().position(|name| *name == experiment.stream) else { return };
-                let values = deviations(experiment, &keys);
-                let row = found.entry(order(&values)).or_insert_with(|| Row {
+                differing(experiments.iter().copied().filter(|experiment| experiment.method == method))?;
+            let mut found: BTreeMap<Vec<String>, MethodRow<'a>> = BTreeMap::new();
+            let mut cell = |experiment: &Experiment, put: &mut dyn FnMut(&mut CellRuns<'a>)| -> Result<()> {
+                let Some(at) = names.iter().position(|name| *name == experiment.stream) else {
+                    return Ok(());
+                };
+                let values = deviations(experiment, &keys)?;
+                let row = found.entry(order(&values)).or_insert_with(|| MethodRow {
                     method: method.to_owned(),
                     title: title.to_owned(),
                     settings: label(&keys, &values),
-                    cells: names.iter().map(|_| Cell::default()).collect(),
+                    cells: names.iter().map(|_| CellRuns::default()).collect(),
                 });
                 put(&mut row.cells[at]);
+                Ok(())
             };
             for run in finished.iter().copied().filter(|run| run.experiment.method == method) {
                 cell(&run.experiment, &mut |cell| {
                     let known = cell.runs.iter().any(|other| other.experiment.seed == run.experiment.seed);
                     if known { cell.repeated.push(run) } else { cell.runs.push(run) }
-                });
+                })?;
             }
             for (word, run) in records.incomplete() {
                 if let Some(experiment) = run.experiment.as_ref().filter(|found| found.method == method) {
-                    cell(experiment, &mut |cell| cell.incomplete.push(word));
+                    cell(experiment, &mut |cell| cell.incomplete.push(word))?;
                 }
             }
             rows.extend(found.into_values());
@@ -101,19 +105,19 @@ impl<'a> Arrangement<'a> {
         for cell in rows.iter_mut().flat_map(|row| &mut row.cells) {
             cell.runs.sort_by_key(|run| run.experiment.seed);
         }
-        Self { streams, rows }
+        Ok(Self { streams, rows })
     }
 
-    /// Every cell with a run in it, stream by stream.
-    pub fn by_stream(&self) -> impl Iterator<Item = (&Column, Vec<(&Row<'a>, &Cell<'a>)>)> {
+    /// The cells that have finished runs, stream by stream.
+    pub fn by_stream(&self) -> impl Iterator<Item = (&StreamColumn, Vec<(&MethodRow<'a>, &CellRuns<'a>)>)> {
         self.streams.iter().enumerate().map(|(at, stream)| {
             let cells = self.rows.iter().map(move |row| (row, &row.cells[at]));
             (stream, cells.filter(|(_, cell)| !cell.runs.is_empty()).collect())
         })
     }
 
-    /// The row of a run.
-    pub fn row_of(&self, record: &Record) -> Option<&Row<'a>> {
+    /// The row of a finished run.
+    pub fn row_of(&self, record: &RunRecord) -> Option<&MethodRow<'a>> {
         self.rows.iter().filter(|row| row.method == record.experiment.method).find(|row| {
             let mut runs = row.cells.iter().flat_map(|cell| cell.runs.iter().chain(&cell.repeated));
             runs.any(|run| run.directory == record.directory)
@@ -121,8 +125,8 @@ impl<'a> Arrangement<'a> {
     }
 }
 
-impl Row<'_> {
-    /// Title and settings.
+impl MethodRow<'_> {
+    /// Title of the method, with the settings of the row.
     pub fn name(&self) -> String {
         if self.settings.is_empty() {
             self.title.clone()
@@ -131,27 +135,27 @@ impl Row<'_> {
         }
     }
 
-    /// A name for files.
+    /// Name for files, of letters, digits and dashes.
     pub fn file_name(&self) -> String {
         let settings = if self.settings.is_empty() { String::new() } else { format!("-{}", self.settings) };
         file_name(&format!("{}{settings}", self.method))
     }
 }
 
-impl Column {
-    /// A name for files.
+impl StreamColumn {
+    /// Name for files, of letters, digits and dashes.
     pub fn file_name(&self) -> String {
         file_name(self.name.strip_suffix(".toml").unwrap_or(&self.name))
     }
 }
 
-impl Cell<'_> {
-    /// A number of each finished run.
-    pub fn each(&self, number: impl Fn(&Record) -> Option<f64>) -> Vec<f64> {
+impl CellRuns<'_> {
+    /// A number of each finished run that has it.
+    pub fn each(&self, number: impl Fn(&RunRecord) -> Option<f64>) -> Vec<f64> {
         self.runs.iter().filter_map(|run| number(run)).collect()
     }
 
-    /// `2 unfinished, 1 failed`; empty if all runs are finished.
+    /// Counts of runs that have no part in the numbers, `2 unfinished, 1 failed`; empty if there are none.
     pub fn remark(&self) -> String {
         let count = |word: &str| self.incomplete.iter().filter(|other| **other == word).count();
         let mut counts = ["unfinished", "failed", "damaged"].map(|word| (count(word), word)).to_vec();
@@ -161,14 +165,14 @@ impl Cell<'_> {
     }
 }
 
-/// Two streams of one title are told apart by their whole names.
-fn column(name: &str, names: &[&str]) -> Column {
+/// The column of a stream. Two streams with the same title are distinguished by their whole names.
+fn column(name: &str, names: &[&str]) -> StreamColumn {
     let title = stream_title(name);
     let alone = names.iter().filter(|other| stream_title(other) == title).count() == 1;
-    Column { name: name.to_owned(), title: if alone { title } else { name.to_owned() } }
+    StreamColumn { name: name.to_owned(), title: if alone { title } else { name.to_owned() } }
 }
 
-/// Letters, digits and single dashes.
+/// Replaces all but letters and digits by single dashes.
 fn file_name(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
     let text: String = text.chars().map(|letter| if plain(letter) { letter } else { '-' }).collect();
@@ -179,7 +183,7 @@ fn file_name(text: &str) -> String {
 mod tests {
     use super::super::samples::{record, with_epochs};
     use super::*;
-    use crate::run_record::Incomplete;
+    use crate::records::IncompleteRun;
 
     #[test]
     fn rows_and_columns_in_the_papers_order() {
@@ -189,11 +193,11 @@ mod tests {
             record("finetune", "own/two.toml", 2, [0.5, 0.5]),
             record("finetune", "s_minus", 1, [0.5, 0.5]),
         ];
-        let records = Records { finished, ..Records::default() };
-        let all = Arrangement::new(&records);
+        let records = RunRecords { finished, ..RunRecords::default() };
+        let all = RunTable::new(&records).unwrap();
         let titles: Vec<&str> = all.streams.iter().map(|stream| stream.title.as_str()).collect();
         assert_eq!(titles, ["S⁻", "Sᵖˡ", "two"]);
-        let names: Vec<String> = all.rows.iter().map(Row::name).collect();
+        let names: Vec<String> = all.rows.iter().map(MethodRow::name).collect();
         assert_eq!(names, ["Finetune", "LMC(A)"]);
         let seeds: Vec<u64> = all.rows[0].cells[0].runs.iter().map(|run| run.experiment.seed).collect();
         assert_eq!(seeds, [1, 2]);
@@ -203,7 +207,7 @@ mod tests {
     #[test]
     fn other_settings_are_other_rows() {
         let short = with_epochs(record("finetune", "s_minus", 3, [0.5, 0.5]), 9);
-        let failed = Incomplete {
+        let failed = IncompleteRun {
             directory: "gone".into(),
             experiment: Some(short.experiment.clone()),
             why: "no memory".into(),
@@ -214,8 +218,8 @@ mod tests {
             record("finetune", "s_pl", 1, [0.5, 0.5]),
             short,
         ];
-        let records = Records { finished, failed: vec![failed], ..Records::default() };
-        let all = Arrangement::new(&records);
+        let records = RunRecords { finished, failed: vec![failed], ..RunRecords::default() };
+        let all = RunTable::new(&records).unwrap();
         let found: Vec<(String, Vec<usize>, String)> = all
             .rows
             .iter()
@@ -238,8 +242,8 @@ mod tests {
         let mut copy = record("finetune", "s_minus", 1, [0.5, 0.5]);
         copy.directory = "copy".into();
         let finished = vec![record("finetune", "s_minus", 1, [0.5, 0.5]), copy];
-        let records = Records { finished, ..Records::default() };
-        let all = Arrangement::new(&records);
+        let records = RunRecords { finished, ..RunRecords::default() };
+        let all = RunTable::new(&records).unwrap();
         let cell = &all.rows[0].cells[0];
         assert_eq!((cell.runs.len(), cell.remark().as_str()), (1, "1 repeated"));
         assert!(all.row_of(&records.finished[1]).is_some());
