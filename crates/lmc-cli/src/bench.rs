@@ -1,14 +1,15 @@
-//! `lmc bench`: what this machine can do.
+//! `lmc bench`: how fast this machine trains and predicts.
 
 use anyhow::Result;
 use burn::tensor::Device;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lmc_bench::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
-use lmc_streams::{Catalog, DataDirs, OwnTask, Seed, Task, TaskSet};
+use lmc_streams::{Catalog, DataDirs, OwnTask, Task, TaskSet};
 use serde::Serialize;
 
+use crate::compute::DeviceName;
 use crate::{bench_growth, bench_methods, output};
 
 /// How long a training step and a forward pass take on this machine.
@@ -20,7 +21,7 @@ use crate::{bench_growth, bench_methods, output};
 #[command(after_help = "Examples:
   lmc bench                      all workloads, about half a minute
   lmc bench --growth             1 to 16 modules per layer
-  lmc bench --methods            LMC and its rivals
+  lmc bench --methods            LMC and the baselines
   lmc bench --threads 1 --json   for scripts
   lmc bench --only w2 --plain    one workload, and burn's own operations for comparison")]
 pub struct Bench {
@@ -37,36 +38,18 @@ pub struct Bench {
     /// Measure burn's own operations too (takes some ten times as long a step).
     #[arg(long)]
     plain: bool,
-    /// How a training step and an answer grow with the number of modules, instead of the workloads.
+    /// How a training step and a prediction grow with the number of modules, instead of the workloads.
     #[arg(long, conflicts_with_all = ["only", "plain"])]
     growth: bool,
     /// A training step of every method beside LMC's, instead of the workloads.
     #[arg(long, conflicts_with_all = ["only", "plain", "growth"])]
     methods: bool,
     /// Where to compute.
-    #[arg(long, value_enum, default_value_t)]
-    device: Where,
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: DeviceName,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Where {
-    /// The processor.
-    #[default]
-    Cpu,
-    /// A graphics card; needs a build with `--features wgpu`.
-    Gpu,
-}
-
-impl Where {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Gpu => "gpu",
-        }
-    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -101,7 +84,7 @@ struct Row {
 
 pub fn run(bench: &Bench) -> Result<()> {
     let cases = chosen(&bench.only);
-    let device = device(bench.device)?;
+    let device = bench.device.init()?;
     let threads = usize::from(bench.threads.unwrap_or(0));
     // One pool for our kernels and for burn; a number of threads may be too large for the machine to start.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -136,29 +119,6 @@ pub fn run(bench: &Bench) -> Result<()> {
 
 fn chosen(only: &[String]) -> Vec<Case> {
     cases().into_iter().filter(|case| only.is_empty() || only.iter().any(|name| name == case.name)).collect()
-}
-
-fn device(place: Where) -> Result<Device> {
-    match place {
-        Where::Cpu => Ok(Device::flex()),
-        Where::Gpu => gpu(),
-    }
-}
-
-#[cfg(feature = "wgpu")]
-fn gpu() -> Result<Device> {
-    let adapter = Device::wgpu_options().init();
-    adapter.map_err(|error| {
-        anyhow::anyhow!(
-            "--device gpu: no adapter can be used ({error}); leave it out to compute on the processor"
-        )
-    })
-}
-
-#[cfg(not(feature = "wgpu"))]
-fn gpu() -> Result<Device> {
-    let cure = "build it with `cargo build --release --features wgpu`";
-    Err(lmc_streams::Error::setting("--device gpu", "this lmc was built for the processor only", cure).into())
 }
 
 fn measure(case: &Case, seconds: f64, device: &Device, peak: f64) -> Result<Row> {
@@ -210,7 +170,7 @@ fn table(report: &Report) -> String {
 
 /// A generated task with one batch of 64 images to train on, and none to validate.
 pub fn one_batch() -> Result<Task> {
-    let own = OwnTask { name: "bench".into(), size: 32, channels: 3, val_fraction: 0.0, seed: Seed::root(1) };
+    let own = OwnTask { name: "bench".into(), val_fraction: 0.0, ..OwnTask::default() };
     let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
     Ok(Task { train: task.train.thinned(64), val: TaskSet::empty(), ..task })
 }

@@ -1,12 +1,11 @@
-//! `lmc bench --growth`: what a training step and an answer cost as a network grows.
+//! `lmc bench --growth`: cost of a training step and of a prediction as a network grows.
 
 use anyhow::Result;
-use lmc::head::HeadSelection;
-use lmc::module::Origin;
-use lmc::network::NetworkConfig;
-use lmc::prediction::{Company, images};
-use lmc::tensors::train;
-use lmc::{Learner, Material, presets};
+use lmc::internals::inference::BatchPrior;
+use lmc::internals::module::Origin;
+use lmc::internals::network::head::HeadSelection;
+use lmc::internals::tensors::{images, train};
+use lmc::{Model, ModelConfig, Preset, TaskData};
 use lmc_bench::process::{peak_memory, reset_peak_memory};
 use lmc_bench::{median, times};
 use lmc_streams::{BatchConfig, Seed};
@@ -14,7 +13,6 @@ use serde::Serialize;
 
 use crate::bench::one_batch;
 use crate::output::{print, print_json, spinner, table};
-use crate::threads::device;
 
 /// Modules per layer.
 const SIZES: [usize; 6] = [1, 2, 4, 6, 8, 16];
@@ -32,26 +30,28 @@ struct Row {
 pub fn run(seconds: f64, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
-    let material = Material { task: "bench", classes: &task.classes, train: &task.train, val: &task.val };
+    let data = TaskData::from(&task);
     let mut rows = Vec::new();
     for modules in SIZES {
         bar.set_message(format!("{modules} modules per layer"));
-        let mut learner = grown(modules, material)?;
+        let mut model = grown(modules, data)?;
         reset_peak_memory();
-        let train_step_ms = time(seconds, || learner.epoch(material, &mut |_, _| Ok(())))?;
+        let train_step_ms = time(seconds, || model.epoch(data, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
-        learner.finish()?;
-        let predictor = learner.predictor()?;
-        let answer = |size: usize| -> Result<f64> {
+        model.finish(data)?;
+        let predictor = model.predictor()?;
+        let predict = |size: usize| -> Result<f64> {
             let Some(batch) = BatchConfig::stored(size).init(&task.train)?.next() else { return Ok(0.0) };
             let images = images(&batch, predictor.device());
-            time(seconds / 2.0, || predictor.predict(&images, Company::Batch, HeadSelection::Batch).map(drop))
+            time(seconds / 2.0, || {
+                predictor.predict(&images, BatchPrior::Shared, HeadSelection::Batch).map(drop)
+            })
         };
         rows.push(Row {
             modules_per_layer: modules,
             train_step_ms,
-            batch_of_64_ms: answer(64)?,
-            one_image_ms: answer(1)?,
+            batch_of_64_ms: predict(64)?,
+            one_image_ms: predict(1)?,
             peak_memory_bytes,
         });
     }
@@ -84,32 +84,31 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
     print(&table(&titles, &titles, rows))
 }
 
-/// A network in the middle of a task: all modules but one per layer are learned.
-fn grown(modules: usize, material: Material<'_>) -> Result<Learner> {
-    let mut config = presets::preset("s_minus")?;
+/// A network in the middle of a task: all modules but one per layer are frozen.
+fn grown(modules: usize, data: TaskData<'_>) -> Result<Model> {
+    let mut config = ModelConfig::new(Preset::SMinus).seed(1);
     // Nothing may be added while the clock runs.
-    config.expansion.threshold = f64::INFINITY;
-    let mut learner = Learner::new(&NetworkConfig::default(), config, 1, &device())?;
-    let origin =
-        Origin { task: "bench".into(), number: 0, epoch: 0, step: 0, from: "bench".into(), model: None };
+    config.learner.expansion.threshold = f64::INFINITY;
+    let mut model = config.init()?;
+    let origin = Origin::first("bench", 0);
     let seed = Seed::root(1);
     for number in 1..modules {
-        for layer in &mut learner.network.layers {
+        for layer in &mut model.network.layers {
             let module =
-                layer.config.init(origin.clone(), &seed.numbered(number as u64), &learner.network.device);
+                layer.config.init(origin.clone(), &seed.numbered(number as u64), &model.network.device);
             layer.add(module)?;
         }
-        learner.network.freeze()?;
+        model.network.freeze()?;
     }
-    learner.begin(material)?;
-    for layer in &mut learner.network.layers {
-        if layer.free().is_none() {
-            let mut module = layer.config.init(origin.clone(), &seed, &learner.network.device);
+    model.begin(data)?;
+    for layer in &mut model.network.layers {
+        if layer.trainable().is_none() {
+            let mut module = layer.config.init(origin.clone(), &seed, &model.network.device);
             train(&mut module);
             layer.add(module)?;
         }
     }
-    Ok(learner)
+    Ok(model)
 }
 
 /// Median milliseconds of a call.

@@ -1,8 +1,7 @@
-//! `lmc bench --methods`: what a training step of each method costs beside LMC's.
+//! `lmc bench --methods`: cost of a training step of each method beside LMC's.
 
 use anyhow::Result;
-use lmc::Material;
-use lmc::network::NetworkConfig;
+use lmc::{Device, NetworkConfig, TaskData};
 use lmc_bench::{median, times};
 use lmc_methods::registry;
 use serde::Serialize;
@@ -10,7 +9,6 @@ use toml::{Table, Value};
 
 use crate::bench::one_batch;
 use crate::output::{print, print_json, spinner, table};
-use crate::threads::device;
 
 #[derive(Serialize)]
 struct Row {
@@ -23,7 +21,7 @@ struct Row {
 pub fn run(seconds: f64, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
-    let material = Material { task: "bench", classes: &task.classes, train: &task.train, val: &task.val };
+    let data = TaskData::from(&task);
     let mut measured = Vec::new();
     for entry in registry::methods() {
         bar.set_message(entry.title.to_owned());
@@ -33,9 +31,9 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
         let training = Table::from_iter([("training".to_owned(), Value::Table(epochs.clone()))]);
         let settings =
             entry.resolve("s_minus", epochs).or_else(|_| entry.resolve("s_minus", training)).map_err(bad)?;
-        let mut method = entry.init(&settings, &NetworkConfig::default(), 1, &device())?;
-        method.begin(material)?;
-        let step = times(seconds, || method.epoch(material, &mut |_| Ok(())).map(drop))?;
+        let mut method = entry.init(&settings, &NetworkConfig::default(), 1, &Device::flex())?;
+        method.begin(data)?;
+        let step = times(seconds, || method.epoch(data, &mut |_| Ok(())).map(drop))?;
         measured.push((entry.name, median(step)));
     }
     bar.finish_and_clear();

@@ -56,11 +56,6 @@ impl Compute {
         self.threads.apply()?;
         self.device.init()
     }
-
-    /// The name of the device, for programs that are started with the same arguments.
-    pub fn device_name(self) -> &'static str {
-        self.device.name()
-    }
 }
 
 impl Threads {

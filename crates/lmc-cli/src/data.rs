@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use indicatif::ProgressBar;
 use lmc_streams::datasets::get::{Progress, get};
-use lmc_streams::datasets::known::{self, Known};
+use lmc_streams::datasets::known::{self, KnownDataset};
 use lmc_streams::datasets::verify::{Condition, Verified, verify, verify_listed};
 use lmc_streams::generated::{Family, TEST_PER_CLASS, TRAIN_PER_CLASS};
 use lmc_streams::{Catalog, DataDirs, Split, Survey, sheet};
@@ -20,7 +20,7 @@ use crate::output::{download_bar, grouped, print, print_json, spinner, table};
 pub enum Verb {
     /// Known data sets: what they are, and whether and where they are on this machine.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -37,7 +37,7 @@ pub enum Verb {
     Verify {
         /// Names of data sets; by default all that are on this machine.
         names: Vec<String>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -49,7 +49,7 @@ pub enum Verb {
     Show {
         /// A known or generated data set, or a path to your own data.
         name: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
         /// Write a contact sheet to this PNG file.
@@ -80,6 +80,9 @@ struct Listed {
     test: u64,
     present: bool,
     path: Option<PathBuf>,
+    /// What is wrong with it where it lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<String>,
     layout: Option<&'static str>,
     /// Images here, where not all of the source is.
     train_here: Option<u64>,
@@ -90,7 +93,10 @@ struct Listed {
 
 fn list(dirs: &DataDirs, json: bool) -> Result<()> {
     let known = known::all().iter().map(|known| {
-        let located = dirs.locate(known.name);
+        let (located, damaged) = match dirs.locate(known.name) {
+            Ok(located) => (located, None),
+            Err(problem) => (None, Some(problem.to_string())),
+        };
         let here = located.as_ref().map(|l| l.images().unwrap_or([known.train.into(), known.test.into()]));
         Listed {
             name: known.name,
@@ -101,6 +107,7 @@ fn list(dirs: &DataDirs, json: bool) -> Result<()> {
             present: located.is_some(),
             layout: located.as_ref().map(lmc_streams::Located::layout),
             path: located.map(|located| located.path),
+            damaged,
             train_here: here.map(|[train, _]| train),
             test_here: here.map(|[_, test]| test),
             licence: known.licence,
@@ -115,6 +122,7 @@ fn list(dirs: &DataDirs, json: bool) -> Result<()> {
         test: 10 * u64::from(TEST_PER_CLASS),
         present: true,
         path: None,
+        damaged: None,
         layout: None,
         train_here: Some(10 * u64::from(TRAIN_PER_CLASS)),
         test_here: Some(10 * u64::from(TEST_PER_CLASS)),
@@ -129,6 +137,7 @@ fn list(dirs: &DataDirs, json: bool) -> Result<()> {
         let place = match (&set.path, set.present) {
             (Some(path), _) => path.display().to_string(),
             (None, true) => "generated".to_owned(),
+            (None, false) if set.damaged.is_some() => "damaged".to_owned(),
             (None, false) => "-".to_owned(),
         };
         let counts = |train: u64, test: u64| format!("{} / {}", grouped(train), grouped(test));
@@ -142,12 +151,18 @@ fn list(dirs: &DataDirs, json: bool) -> Result<()> {
     let titles = ["data set", "classes", "train / test", "here", "where", "licence"];
     let right = ["classes", "train / test", "here"];
     print(&table(&titles, &right, sets.iter().map(row).collect()))?;
+    for set in &sets {
+        if let Some(problem) = &set.damaged {
+            print(&format!("note: {}: {problem}", set.name))?;
+        }
+    }
     print(&format!("\nSearched: {}. Get one: lmc data get mnist", dirs.describe()))
 }
 
 fn get_all(names: &[String], data_dir: Option<&Path>) -> Result<()> {
     // All names are looked up before anything is downloaded.
-    let sets = names.iter().map(|name| known::find(name)).collect::<lmc_streams::Result<Vec<&Known>>>()?;
+    let sets =
+        names.iter().map(|name| known::find(name)).collect::<lmc_streams::Result<Vec<&KnownDataset>>>()?;
     let Some(dir) = DataDirs::download_dir(data_dir) else {
         bail!("no folder to put data into: name one with --data-dir, or set LMC_DATA");
     };

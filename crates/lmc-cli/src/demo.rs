@@ -1,4 +1,4 @@
-//! `lmc demo`: five tasks that the program draws itself, and a return of the first with little data.
+//! `lmc demo`: six tasks that the program draws itself; the last is the first again, with little data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use lmc::network::NetworkConfig;
-use lmc::{LearnerConfig, presets};
-use lmc_lab::report::{Picture, curve, page::Page, selection};
+use lmc::{LearnerConfig, NetworkConfig, Preset, Protocol};
+use lmc_lab::report::growth::{self, Theme};
+use lmc_lab::report::{Figure, curve, module_usage, page::Page};
 use lmc_lab::run_directory::RunDirectory;
 use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
 
+use crate::compute::Compute;
 use crate::interrupt;
 use crate::output::{percent, print, spinner, table};
 use crate::progress::Progress;
-use crate::threads::{Threads, device};
 
-/// Watch a network grow over five generated tasks without forgetting, in about three minutes.
+/// Watch a network grow over six generated tasks, beside plain fine-tuning, in about three minutes.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Where the model and the report go.
@@ -31,11 +31,11 @@ pub struct Arguments {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    threads: Threads,
+    compute: Compute,
 }
 
 /// The stream of the demo.
-const STREAM: &str = r#"# Five tasks that lmc draws itself, and the first one again with little data.
+const STREAM: &str = r#"# Six tasks that lmc draws itself; the last is the first again, with little data.
 name = "demo"
 seed = 1
 
@@ -84,7 +84,7 @@ test = 30
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
-    arguments.threads.apply()?;
+    let device = arguments.compute.init()?;
     let started = Instant::now();
     let out = &arguments.out;
     fs::create_dir_all(out).map_err(lmc_streams::Error::io("create", out))?;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     waiting.finish_and_clear();
     interrupt::listen()?;
     let mut progress = Progress::new(false);
-    progress.say("LMC learns six tasks; every module that is added stays as it is for ever.");
+    progress.say("LMC learns six tasks; modules of learned tasks are frozen.");
     // A demo that is over is shown again from the beginning; one that was stopped goes on.
     let fresh = |directory: &Path| RunDirectory::new(directory).is_finished();
     let finetune = out.join("finetune");
@@ -107,31 +107,34 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         directory: out,
         fresh: again,
         tensorboard: false,
-        device: &device(),
+        device: &device,
     };
     let metrics = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
         interrupt::asked()
     })?;
     progress.say("The same stream by plain fine-tuning, one network for all.");
-    let rival = rival(&experiment)?;
-    let job = Run { experiment: &rival, directory: &finetune, fresh: again || fresh(&finetune), ..job };
-    let rival = lmc_lab::run(&job, &mut |notice| {
+    let baseline = baseline(&experiment)?;
+    let job = Run { experiment: &baseline, directory: &finetune, fresh: again || fresh(&finetune), ..job };
+    let baseline = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
         interrupt::asked()
     })?
     .matrix;
     let report = out.join("report.html");
-    replace_file(&report, page(&stream, &metrics, &rival, out).as_bytes())?;
-    show(&metrics, &rival)?;
+    replace_file(&report, page(&stream, &metrics, &baseline, out).as_bytes())?;
+    for (theme, name) in [(Theme::Light, "growth-light.svg"), (Theme::Dark, "growth-dark.svg")] {
+        replace_file(&out.join(name), growth::svg(&metrics, theme).as_bytes())?;
+    }
+    show(&metrics, &baseline)?;
     print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
     print(&format!("Next: {}", next(out)))
 }
 
 fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
     const STEPS: usize = 7;
-    let mut learner: LearnerConfig = presets::preset("own")?;
-    presets::scale_epochs(&mut learner, epochs.max(1), STEPS);
+    let mut learner: LearnerConfig = Preset::Own.learner();
+    learner.scale_epochs(epochs.max(1), STEPS);
     Ok(Experiment {
         stream: stream.display().to_string(),
         variant: "auto".into(),
@@ -145,8 +148,8 @@ fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
     })
 }
 
-/// The same by fine-tuning, on images that are not normalised either.
-fn rival(lmc: &Experiment) -> Result<Experiment> {
+/// The same stream by fine-tuning, on images that are not normalised either.
+fn baseline(lmc: &Experiment) -> Result<Experiment> {
     let epochs = lmc.learner.get("epochs").cloned().unwrap_or(100.into());
     let training = toml::Table::from_iter([("epochs".into(), epochs), ("normalise".into(), false.into())]);
     let changes = toml::Table::from_iter([("training".into(), training.into())]);
@@ -157,25 +160,25 @@ fn rival(lmc: &Experiment) -> Result<Experiment> {
 }
 
 /// One row per task, and the mean.
-fn rows(metrics: &Metrics, rival: &[Vec<f64>]) -> Vec<Vec<String>> {
-    let last = rival.last().map_or(&[][..], Vec::as_slice);
+fn rows(metrics: &Metrics, baseline: &[Vec<f64>]) -> Vec<Vec<String>> {
+    let last = baseline.last().map_or(&[][..], Vec::as_slice);
     let mut rows = Vec::new();
     let mut sums = [0.0; 6];
     for (number, task) in metrics.tasks.iter().enumerate() {
         let (after, end) = (task.after.headline(true), task.end.headline(true));
-        let (rival_after, rival_end) = (rival[number][number], last[number]);
-        let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
+        let (baseline_after, baseline_end) = (baseline[number][number], last[number]);
+        let modules: Vec<String> = task.report.modules.iter().map(ToString::to_string).collect();
         rows.push(vec![
             task.task.clone(),
             modules.join(" "),
             percent(after),
             percent(end),
             points(end - after),
-            percent(rival_after),
-            percent(rival_end),
-            points(rival_end - rival_after),
+            percent(baseline_after),
+            percent(baseline_end),
+            points(baseline_end - baseline_after),
         ]);
-        let numbers = [after, end, end - after, rival_after, rival_end, rival_end - rival_after];
+        let numbers = [after, end, end - after, baseline_after, baseline_end, baseline_end - baseline_after];
         sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number / metrics.tasks.len() as f64);
     }
     let mut total = vec!["mean".to_owned(), format!("{} modules", metrics.modules())];
@@ -200,12 +203,12 @@ const TITLES: [&str; 8] = [
     "change ",
 ];
 
-fn show(metrics: &Metrics, rival: &[Vec<f64>]) -> Result<()> {
+fn show(metrics: &Metrics, baseline: &[Vec<f64>]) -> Result<()> {
     print("")?;
-    print(&table(&TITLES, &TITLES[2..], rows(metrics, rival)))?;
-    let single = metrics.summary(|ways| ways.single).map_or(0.0, |summary| summary.accuracy);
+    print(&table(&TITLES, &TITLES[2..], rows(metrics, baseline)))?;
+    let single = metrics.summary(Protocol::Single).map_or(0.0, |summary| summary.accuracy);
     print(&format!(
-        "Test accuracy. LMC is never told the task; fine-tuning is. Asked image by image LMC has {} on average.",
+        "Test accuracy in batches of one task, which fine-tuning is given and LMC is not; single images: LMC {}.",
         percent(single)
     ))
 }
@@ -214,7 +217,7 @@ fn next(out: &Path) -> String {
     format!("lmc inspect {}", out.join("model.safetensors").display())
 }
 
-fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> String {
+fn page(stream: &Stream, metrics: &Metrics, baseline: &[Vec<f64>], out: &Path) -> String {
     let mut page = Page::new(
         "A network that grows and does not forget",
         "Six generated tasks, learned one after the other by Local Module Composition. At test nobody says which \
@@ -222,17 +225,17 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
     );
     page.section(
         "Accuracy",
-        "In per cent of the test images. Fine-tuning is told the task at test, LMC is not.",
+        "In per cent of the test images. Fine-tuning is given the task at test, LMC is not.",
     );
-    page.table(&TITLES, &rows(metrics, rival));
+    page.table(&TITLES, &rows(metrics, baseline));
     let names: Vec<String> = stream.tasks.iter().map(|task| task.name.clone()).collect();
-    let lines = |matrix: &[Vec<f64>], faint: bool| -> Vec<curve::Line> {
+    let lines = |matrix: &[Vec<f64>], faint: bool| -> Vec<curve::Series> {
         names
             .iter()
             .enumerate()
             .map(|(task, name)| {
                 let points = matrix.iter().enumerate().skip(task).map(|(after, row)| (after, row[task]));
-                curve::Line { name: name.clone(), points: points.collect(), colour: task, faint }
+                curve::Series { name: name.clone(), points: points.collect(), colour: task, faint }
             })
             .collect()
     };
@@ -240,20 +243,20 @@ fn page(stream: &Stream, metrics: &Metrics, rival: &[Vec<f64>], out: &Path) -> S
         "Over the stream",
         "One line per task, from when it was learned to the end; dashed: fine-tuning.",
     );
-    let all: Vec<curve::Line> = [lines(&metrics.matrix, false), lines(rival, true)].concat();
+    let all: Vec<curve::Series> = [lines(&metrics.matrix, false), lines(baseline, true)].concat();
     let about = "accuracy of each task over the stream";
-    page.picture(&curve::picture(&names, &all, curve::Scale::Percent, about));
+    page.figure(&curve::figure(&names, &all, curve::Scale::Percent, about));
     page.section(
         "Which modules each task uses",
         "One column per layer, from the input on the left; one square per module, oldest on top; darker is more used.",
     );
     let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
-    let maps: Vec<(String, Picture)> = metrics
+    let maps: Vec<(String, Figure)> = metrics
         .tasks
         .iter()
-        .map(|task| (task.task.clone(), selection::picture(&task.task, &task.weights, height)))
+        .map(|task| (task.task.clone(), module_usage::figure(&task.task, &task.weights, height)))
         .collect();
-    page.pictures(&maps);
+    page.figures(&maps);
     page.section("Try next", "The model is an ordinary model file.");
     page.commands(&next(out));
     page.html()

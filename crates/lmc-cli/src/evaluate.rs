@@ -134,7 +134,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     waiting.finish_and_clear();
     if arguments.json {
         let tasks = results.into_iter().map(EvaluateResult::Task);
-        let answers: Vec<EvaluateResult> = tasks.chain(unseen.into_iter().map(EvaluateResult::Unseen)).collect();
+        let answers: Vec<EvaluateResult> =
+            tasks.chain(unseen.into_iter().map(EvaluateResult::Unseen)).collect();
         return match answers.as_slice() {
             [one] => print_json(one),
             all => print_json(&all),

@@ -126,7 +126,8 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
             ]);
         }
     }
-    let titles = ["layer", "module", "added in task", "epoch", "started from", "structural loss", "parameters"];
+    let titles =
+        ["layer", "module", "added in task", "epoch", "started from", "structural loss", "parameters"];
     print(&table(&titles, &["layer", "module", "epoch", "parameters"], rows))?;
     print("")?;
     let rows = inspected

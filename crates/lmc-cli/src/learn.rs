@@ -274,10 +274,11 @@ fn old_tasks(check: &[String], model: &Model, catalog: &Catalog) -> Result<Vec<(
             Some(name) => name.to_owned(),
             None => {
                 let mut heads = model.network.heads.iter();
-                let fits = heads.find(|head| same_classes(&head.classes, &data.classes)).ok_or_else(|| {
-                    let problem = "no task of the model has these classes";
-                    Error::setting(format!("--check {text}"), problem, "name the task: --check TASK=PATH")
-                })?;
+                let fits =
+                    heads.find(|head| same_classes(&head.classes, &data.classes)).ok_or_else(|| {
+                        let problem = "no task of the model has these classes";
+                        Error::setting(format!("--check {text}"), problem, "name the task: --check TASK=PATH")
+                    })?;
                 fits.task.clone()
             }
         };

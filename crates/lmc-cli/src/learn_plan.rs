@@ -18,9 +18,7 @@ pub fn show(found: &ReadReport, plan: &TrainingPlan, progress: Option<(usize, us
         .classes
         .iter()
         .take(LISTED)
-        .map(|class| {
-            std::iter::once(class.name.clone()).chain(counts(&|split| class.count(split))).collect()
-        })
+        .map(|class| std::iter::once(class.name.clone()).chain(counts(&|split| class.count(split))).collect())
         .collect();
     if let Some(more) = found.classes.len().checked_sub(LISTED).filter(|&more| more > 0) {
         rows.push(vec![format!("and {more} more"), String::new(), String::new(), String::new()]);

@@ -130,10 +130,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<sweep::Failed>() {
         return 1;
     }
-    let learning = error.downcast_ref::<lmc::Error>();
+    let learning = match error.downcast_ref::<lmc_lab::Error>() {
+        Some(lmc_lab::Error::Locked { .. }) => return lmc_lab::worker_pool::LOCKED_EXIT_CODE,
+        Some(lmc_lab::Error::Lmc(learning)) => Some(learning),
+        None => error.downcast_ref::<lmc::Error>(),
+    };
     let input = match learning {
         Some(lmc::Error::Stopped { .. }) => return interrupt::EXIT_CODE,
-        Some(lmc::Error::Locked { .. }) => return lmc_lab::pool::LOCKED,
         Some(lmc::Error::Input(input)) => Some(input),
         _ => error.downcast_ref::<Error>(),
     };

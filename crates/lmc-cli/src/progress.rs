@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lmc::Event;
-use lmc_lab::Notice;
+use lmc_lab::{Notice, RunEvent};
 
 use crate::output::say;
 
@@ -51,8 +51,9 @@ impl Progress {
     /// Shows what a run does.
     pub fn follow(&mut self, notice: &Notice<'_>) {
         match notice {
-            Notice::Learning(event) => self.show(event),
-            Notice::Testing { after, task } => self.testing(after, task),
+            Notice::Event(RunEvent::Learning(event)) => self.show(event),
+            Notice::Event(_) => {}
+            Notice::Evaluating { after, task } => self.evaluating(after, task),
         }
     }
 
@@ -62,7 +63,7 @@ impl Progress {
             Event::TaskStarted { task, epochs, epoch, modules, .. } => {
                 self.start(task, *epochs as u64);
                 self.modules = listed(modules);
-                let again = if *epoch > 0 { format!(" goes on after epoch {epoch}") } else { String::new() };
+                let again = if *epoch > 0 { format!(" resumes after epoch {epoch}") } else { String::new() };
                 self.say(&format!(
                     "task '{task}'{again}: {epochs} epochs, modules per layer {}",
                     self.modules
@@ -107,21 +108,18 @@ impl Progress {
                     listed(modules)
                 ));
             }
-            Event::StreamStarted { .. }
-            | Event::ProjectionStarted { .. }
-            | Event::ProjectionEnded { .. }
-            | Event::Checkpointed { .. } => {}
+            Event::ProjectionStarted { .. } | Event::ProjectionEnded { .. } => {}
         }
     }
 
-    /// Shows that a test set is being asked.
-    fn testing(&mut self, after: &str, task: &str) {
+    /// Shows that a test set is being evaluated.
+    fn evaluating(&mut self, after: &str, task: &str) {
         if self.watched && !self.quiet {
             if self.bar.is_finished() || self.bar.is_hidden() {
                 self.bar = ProgressBar::new_spinner();
                 self.bar.enable_steady_tick(Duration::from_millis(120));
             }
-            self.bar.set_message(format!("testing after '{after}': {task}"));
+            self.bar.set_message(format!("evaluating after '{after}': {task}"));
         }
     }
 

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lmc_lab::Records;
-use lmc_lab::report::arrangement::Arrangement;
+use lmc_lab::RunRecords;
 use lmc_lab::report::metric::Metric;
-use lmc_lab::report::table1::Entry;
-use lmc_lab::report::whole::{Written, quoted, write};
-use lmc_lab::report::{Compared, signed};
+use lmc_lab::report::run_table::RunTable;
+use lmc_lab::report::table1::Table1Row;
+use lmc_lab::report::{Compared, ReportFiles, shell_quoted, signed, write};
 
 use crate::output::{print, print_json, say, table};
 
@@ -21,7 +20,7 @@ use crate::output::{print, print_json, say, table};
   lmc report runs --out report --json       table 1 for a script
   lmc report runs --metric A_single         one number of every method on every stream; runs.csv has all of them
 
-Written into DIR: index.html, report.md, table1.csv, transfer.csv, cost.csv, runs.csv, figures/*.svg.")]
+ReportFiles into DIR: index.html, report.md, table1.csv, transfer.csv, cost.csv, runs.csv, figures/*.svg.")]
 pub struct Arguments {
     /// Run directories, or folders with run directories anywhere in them.
     #[arg(required = true, value_name = "RUNS")]
@@ -40,11 +39,11 @@ pub struct Arguments {
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let metric = arguments.metric.as_deref().map(Metric::find).transpose()?;
-    let records = Records::find(&arguments.runs)?;
+    let records = RunRecords::find(&arguments.runs)?;
     let written = arguments.out.as_ref().map(|out| make(&records, &arguments.runs, out)).transpose()?;
     match (metric, &written) {
         (Some(metric), _) => show_metric(metric, &records, arguments.json)?,
-        (None, Some(written)) if arguments.json => print_json(&written.table.lines)?,
+        (None, Some(written)) if arguments.json => print_json(&written.table.rows)?,
         (None, Some(written)) if !records.finished.is_empty() => show(written)?,
         _ => {}
     }
@@ -58,15 +57,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Writes the report of the runs that were found below some folders.
-pub fn make(records: &Records, runs: &[PathBuf], out: &Path) -> Result<Written> {
-    let mut words: Vec<String> = runs.iter().map(|path| quoted(&path.display().to_string())).collect();
-    words.push(format!("--out {}", quoted(&out.display().to_string())));
+pub fn make(records: &RunRecords, runs: &[PathBuf], out: &Path) -> Result<ReportFiles> {
+    let mut words: Vec<String> = runs.iter().map(|path| shell_quoted(&path.display().to_string())).collect();
+    words.push(format!("--out {}", shell_quoted(&out.display().to_string())));
     Ok(write(records, out, &format!("lmc report {}", words.join(" ")))?)
 }
 
 /// Prints a metric: a row for each method, a column for each stream.
-fn show_metric(metric: Metric, records: &Records, json: bool) -> Result<()> {
-    let all = Arrangement::new(records);
+fn show_metric(metric: Metric, records: &RunRecords, json: bool) -> Result<()> {
+    let all = RunTable::new(records)?;
     let lines = metric.table(&all);
     if json {
         return print_json(&lines);
@@ -83,12 +82,12 @@ fn show_metric(metric: Metric, records: &Records, json: bool) -> Result<()> {
 }
 
 /// Prints table 1 and what was written.
-pub fn show(written: &Written) -> Result<()> {
+pub fn show(written: &ReportFiles) -> Result<()> {
     let titles = ["stream", "method", "seeds", "A", "paper", "diff", "F", "paper ", "diff ", "M", "paper  "];
-    let mut entries: Vec<&Entry> = written.table.lines.iter().filter(|entry| entry.seeds > 0).collect();
+    let mut entries: Vec<&Table1Row> = written.table.rows.iter().filter(|entry| entry.seeds > 0).collect();
     // Stream by stream, methods as they come.
     let mut streams: Vec<&str> = Vec::new();
-    for entry in &written.table.lines {
+    for entry in &written.table.rows {
         if !streams.contains(&entry.stream.as_str()) {
             streams.push(&entry.stream);
         }
@@ -104,7 +103,7 @@ pub fn show(written: &Written) -> Result<()> {
     print(&format!("wrote {} figures into {}", figures.count(), folder.display()))
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &Table1Row) -> Vec<String> {
     let method = match entry.settings.as_str() {
         "" => entry.title.clone(),
         settings => format!("{}, {settings}", entry.title),

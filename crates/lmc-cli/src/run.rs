@@ -4,27 +4,28 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use lmc::Protocol;
 use lmc_lab::run_directory::RunDirectory;
-use lmc_lab::{Experiment, Metrics, Run, Ways};
+use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::Catalog;
 
+use crate::compute::Compute;
 use crate::interrupt;
 use crate::output::{print, print_json, spinner, table};
 use crate::progress::Progress;
 use crate::streams::generated_instead;
-use crate::threads::Threads;
 
-/// Run an experiment: learn a stream, test it, and write a run directory. A run that was stopped goes on.
+/// Run an experiment: learn a stream, evaluate the method, and write a run directory. A run that was stopped resumes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc run experiments/ctrl/lmc_a/s_minus.toml                            the paper's S- by LMC(A)
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set learner.epochs=10    shorter
-  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a rival, with its own settings
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a baseline, with its own settings
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed, a directory of its own")]
 pub struct Arguments {
     /// The experiment, a .toml file.
     experiment: PathBuf,
-    /// Instead of what the file says: `key=value`, `learner.epochs=10`.
+    /// Replace a setting of the file: `key=value`, `learner.epochs=10`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
     /// The run directory; by default runs/NAME-HASH, where the hash is that of the configuration.
@@ -39,20 +40,20 @@ pub struct Arguments {
     /// Save and stop when standard input ends: for programs that start runs.
     #[arg(long, hide = true)]
     stop_at_end_of_input: bool,
-    /// The metrics as JSON.
+    /// Print the metrics as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    threads: Threads,
+    compute: Compute,
 }
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
-    arguments.threads.apply()?;
+    let device = arguments.compute.init()?;
     let experiment = Experiment::read(&arguments.experiment, &arguments.changes)?;
     let directory = match &arguments.out {
         Some(directory) => directory.clone(),
-        None => PathBuf::from("runs").join(format!("{}-{}", name(&arguments.experiment), experiment.hash())),
+        None => PathBuf::from("runs").join(format!("{}-{}", name(&arguments.experiment), experiment.hash()?)),
     };
     let waiting = spinner(format!("loading {}", experiment.stream));
     let request = experiment.request()?;
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         directory: &directory,
         fresh: arguments.fresh,
         tensorboard: arguments.tensorboard,
-        device: &crate::threads::device(),
+        device: &device,
     };
     let metrics = lmc_lab::run(&job, &mut |notice| {
         progress.follow(&notice);
@@ -100,41 +101,41 @@ pub fn name(path: &std::path::Path) -> String {
 
 fn report(metrics: &Metrics) -> Result<()> {
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
-    let asked = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
+    let measured = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let mut rows: Vec<Vec<String>> = metrics
         .tasks
         .iter()
         .map(|task| {
-            let modules: Vec<String> = task.learned.modules.iter().map(ToString::to_string).collect();
+            let modules: Vec<String> = task.report.modules.iter().map(ToString::to_string).collect();
             vec![
                 task.task.clone(),
                 modules.join(" "),
-                percent(task.after.headline(metrics.agnostic)),
-                percent(task.end.headline(metrics.agnostic)),
+                percent(task.after.headline(metrics.task_agnostic)),
+                percent(task.end.headline(metrics.task_agnostic)),
                 percent(task.end.task_given),
-                asked(task.end.mixed),
-                asked(task.end.single),
-                if metrics.agnostic { percent(task.own_head.task_batches) } else { "-".into() },
+                measured(task.end.mixed),
+                measured(task.end.single),
+                if metrics.task_agnostic { percent(task.own_head.task_batches) } else { "-".into() },
             ]
         })
         .collect();
-    let mean = |way: fn(&Ways) -> Option<f64>| asked(metrics.summary(way).map(|summary| summary.accuracy));
+    let mean = |protocol: Protocol| measured(metrics.summary(protocol).map(|summary| summary.accuracy));
     rows.push(vec![
         "mean (A)".into(),
         metrics.modules().to_string(),
         String::new(),
         percent(metrics.headline().accuracy),
-        mean(|ways| Some(ways.task_given)),
-        mean(|ways| ways.mixed),
-        mean(|ways| ways.single),
+        mean(Protocol::TaskGiven),
+        mean(Protocol::Mixed),
+        mean(Protocol::Single),
         String::new(),
     ]);
     let titles =
         ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
     print(&table(&titles, &titles[2..], rows))?;
-    let told = if metrics.agnostic { "without the task's ID" } else { "with the task's ID" };
+    let protocol = if metrics.task_agnostic { "the task not given" } else { "the task given" };
     print(&format!(
-        "F {:+.1}; accuracies in %, {told}, in test batches of one task unless the title says otherwise",
+        "F {:+.1}; accuracies in %, {protocol}, in test batches of one task unless the title says otherwise",
         100.0 * metrics.headline().forgetting
     ))
 }

@@ -6,27 +6,28 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lmc_lab::pool::{self, Going, Notice, Outcome, PoolConfig};
-use lmc_lab::report::whole::Written;
-use lmc_lab::sweep::{Planned, Sweep};
-use lmc_lab::{Experiment, Records};
+use lmc_lab::report::ReportFiles;
+use lmc_lab::sweep::{PlannedRun, Sweep};
+use lmc_lab::worker_pool::{self, ActiveRun, Notice, Outcome, PoolConfig};
+use lmc_lab::{Experiment, RunRecords};
 use lmc_streams::{Catalog, DataDirs};
 use serde::Serialize;
 
+use crate::compute::DeviceName;
 use crate::interrupt;
 use crate::output::{print, print_json, say, table};
 use crate::report;
 use crate::run::name;
 use crate::streams::generated_instead;
 
-/// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped goes on.
+/// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped resumes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc sweep experiments/table1/generated.toml                    the paper's table 1 on generated pictures
   lmc sweep experiments/table1/quick.toml --only stream=s_minus  one stream of it, on real data
   lmc sweep experiments/table1/full.toml --plan                  the runs, without running them
 
-Written into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
+ReportFiles into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
 pub struct Arguments {
     /// The sweep, a .toml file.
     sweep: PathBuf,
@@ -36,7 +37,7 @@ pub struct Arguments {
     /// Where the runs go; by default runs/NAME.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Instead of what the file says, for all runs: `key=value`, `network.width=32`.
+    /// Replace a setting in all runs: `key=value`, `network.width=32`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
     /// Only runs that have one of these: `method=lmc_a,finetune`, `stream=s_*`.
@@ -45,25 +46,28 @@ pub struct Arguments {
     /// Write the manifest, say what would be run, and stop.
     #[arg(long)]
     plan: bool,
-    /// Event files for TensorBoard in every run directory.
+    /// Write event files for TensorBoard into every run directory.
     #[arg(long)]
     tensorboard: bool,
-    /// What became of each run as JSON.
+    /// Print the outcome of each run as JSON.
     #[arg(long)]
     json: bool,
     /// Threads of each run; by default its share of the cores.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Where to compute: cpu, or gpu in a build with `--features wgpu`.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: DeviceName,
 }
 
-/// A line of the result.
+/// One run in the output.
 #[derive(Serialize)]
-struct Line<'a> {
+struct RunResult<'a> {
     name: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<&'a str>,
-    /// A and F in per cent, and M, in the way in which the paper tests the method.
+    /// A and F in per cent, and M, under the protocol with which the paper tests the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     accuracy: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +90,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(cores, usize::from).min(sweep.runs.len()).max(1);
     let threads = arguments.threads.map_or((cores / jobs).max(1), usize::from);
-    let mut words = vec!["--threads".to_owned(), threads.to_string()];
+    // A device that is not there is an error before any run is begun.
+    arguments.device.init()?;
+    let mut words =
+        ["--threads", &threads.to_string(), "--device", arguments.device.name()].map(str::to_owned).to_vec();
     if arguments.tensorboard {
         words.push("--tensorboard".into());
     }
@@ -94,14 +101,14 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         words.extend(["--data-dir".into(), folder.display().to_string()]);
     }
     interrupt::listen()?;
-    let config = PoolConfig { program: std::env::current_exe()?, jobs, words };
+    let config = PoolConfig { program: std::env::current_exe()?, jobs, arguments: words };
     let mut screen = Screen::new(&sweep.runs);
-    let outcomes = pool::work(&config, &sweep.runs, &mut |notice| {
+    let outcomes = worker_pool::work(&config, &sweep.runs, &mut |notice| {
         screen.show(notice);
         interrupt::asked()
     })?;
     screen.bars.clear()?;
-    let lines: Vec<Line<'_>> =
+    let lines: Vec<RunResult<'_>> =
         sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();
     if arguments.json {
         print_json(&lines)?;
@@ -120,7 +127,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         }
     }
     if outcomes.contains(&Outcome::Stopped) {
-        let is_over = |outcome: &&Outcome| matches!(outcome, Outcome::Before | Outcome::Finished);
+        let is_over = |outcome: &&Outcome| matches!(outcome, Outcome::FinishedBefore | Outcome::Finished);
         let done = format!("{} of {} runs", outcomes.iter().filter(is_over).count(), outcomes.len());
         return Err(lmc::Error::Stopped { done }.into());
     }
@@ -132,14 +139,14 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
 }
 
 /// The report of all runs in the sweep's folder.
-fn written(out: &Path) -> Result<Written> {
+fn written(out: &Path) -> Result<ReportFiles> {
     let runs = [out.to_owned()];
-    report::make(&Records::find(&runs)?, &runs, &out.join("report"))
+    report::make(&RunRecords::find(&runs)?, &runs, &out.join("report"))
 }
 
 /// The streams of runs to do for which generated images stand in, and why. A stream that is not to be had is an error before
 /// any run is begun.
-fn stand_ins(runs: &[Planned], catalog: &Catalog) -> Result<Vec<String>> {
+fn stand_ins(runs: &[PlannedRun], catalog: &Catalog) -> Result<Vec<String>> {
     let to_do = runs.iter().filter(|run| !run.directory.is_finished()).map(|run| &run.experiment);
     let mut streams: Vec<&Experiment> = Vec::new();
     for experiment in to_do {
@@ -182,9 +189,9 @@ impl std::fmt::Display for Failed {
 }
 
 fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
-    let row = |run: &Planned| {
+    let row = |run: &PlannedRun| {
         let status = if run.directory.is_finished() { "finished" } else { "to do" };
-        let Planned { experiment, .. } = run;
+        let PlannedRun { experiment, .. } = run;
         vec![
             experiment.method.clone(),
             experiment.stream.clone(),
@@ -201,14 +208,15 @@ fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
     print(&format!("{} runs; manifest: {}", sweep.runs.len(), out.join("manifest.json").display()))
 }
 
-fn line<'a>(run: &'a Planned, outcome: &'a Outcome) -> Line<'a> {
+fn line<'a>(run: &'a PlannedRun, outcome: &'a Outcome) -> RunResult<'a> {
     let (status, problem) = match outcome {
-        Outcome::Before => ("finished before", None),
+        Outcome::FinishedBefore => ("finished before", None),
         Outcome::Finished => ("finished", None),
         Outcome::Failed(why) => ("failed", Some(why.as_str())),
         Outcome::Stopped => ("stopped", None),
     };
-    let mut line = Line { name: &run.name, status, problem, accuracy: None, forgetting: None, modules: None };
+    let mut line =
+        RunResult { name: &run.name, status, problem, accuracy: None, forgetting: None, modules: None };
     if problem.is_none() && *outcome != Outcome::Stopped {
         match run.directory.finished() {
             Ok(metrics) => {
@@ -241,7 +249,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(runs: &[Planned]) -> Self {
+    fn new(runs: &[PlannedRun]) -> Self {
         let over = runs.iter().filter(|run| run.directory.is_finished()).count();
         let bars = MultiProgress::new();
         let total = bars.add(ProgressBar::new(1000));
@@ -283,20 +291,20 @@ impl Screen {
                 self.over += 1;
                 self.worked += 1;
                 let what = match outcome {
-                    Outcome::Finished | Outcome::Before => "finished",
+                    Outcome::Finished | Outcome::FinishedBefore => "finished",
                     Outcome::Failed(_) => "failed  ",
                     Outcome::Stopped => "stopped ",
                 };
                 let why = if let Outcome::Failed(why) = outcome { format!(": {why}") } else { String::new() };
                 self.say(&format!("{what} {} after {}{why}", run.name, duration(*took)));
             }
-            Notice::Going(going) => self.going(going),
+            Notice::Active(active) => self.active(active),
         }
     }
 
-    fn going(&mut self, going: &[Going<'_>]) {
-        // A run that goes on from an earlier session is taken as if it were begun in this one: the estimate is rough.
-        let reached: f64 = going.iter().map(|run| run.reached.share()).sum();
+    fn active(&mut self, active: &[ActiveRun<'_>]) {
+        // A run that resumes from an earlier session is taken as if it were begun in this one: the estimate is rough.
+        let reached: f64 = active.iter().map(|run| run.progress.share()).sum();
         let left = self.runs as f64 - self.over as f64 - reached;
         let done = self.worked as f64 + reached;
         let eta = if done > 0.05 {
@@ -307,8 +315,8 @@ impl Screen {
         self.total.set_prefix(format!("{} of {} runs", self.over, self.runs));
         self.total.set_position(((self.over as f64 + reached) / self.runs.max(1) as f64 * 1000.0) as u64);
         self.total.set_message(eta.trim_start_matches(", ").to_owned());
-        let text = |run: &Going<'_>| {
-            let reached = run.reached;
+        let text = |run: &ActiveRun<'_>| {
+            let reached = run.progress;
             match reached.epochs {
                 0 => "loading".to_owned(),
                 _ => format!(
@@ -320,9 +328,9 @@ impl Screen {
                 ),
             }
         };
-        for run in going {
+        for run in active {
             if let Some((_, bar)) = self.each.iter().find(|(name, _)| *name == run.run.name) {
-                bar.set_position((run.reached.share() * 1000.0) as u64);
+                bar.set_position((run.progress.share() * 1000.0) as u64);
                 bar.set_message(text(run));
             }
         }
@@ -330,7 +338,7 @@ impl Screen {
         if !self.watched && self.said.elapsed() >= SAY_EVERY {
             self.said = Instant::now();
             let each: Vec<String> =
-                going.iter().map(|run| format!("{} ({})", run.run.name, text(run))).collect();
+                active.iter().map(|run| format!("{} ({})", run.run.name, text(run))).collect();
             self.say(&format!("{} of {} runs{eta}; now {}", self.over, self.runs, each.join(", ")));
         }
     }
