@@ -59,8 +59,9 @@ fn unknown_names_are_refused_before_anything_is_downloaded() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "no real data: set LMC_DATA")]
 fn the_real_files_are_what_their_list_says() {
-    let Some(data) = real_data() else { return };
+    let data = real_data();
     let outcome = Machine::new().lmc(&format!("--data-dir {data} data verify mnist dtd10"));
     assert_eq!(outcome.code, 0, "{}", outcome.err);
     assert!(outcome.out.contains("right") && !outcome.out.contains("wrong"), "{}", outcome.out);

@@ -50,17 +50,19 @@ fn a_model_file_from_its_first_task_to_a_merge() {
     folder(&machine, "textures", Family::Textures, 4, 12);
     let first = machine.lmc(&format!("learn shop.lmc --task digits --data digits {SMALL}"));
     assert_eq!(first.code, 0, "{}", first.err);
-    assert!(
-        first.out.contains("validation accuracy") && first.out.contains("written: shop.lmc"),
-        "{}",
-        first.out
-    );
+    for part in ["all classes", "plan: 4 epochs of 2 steps", "validation accuracy", "written: shop.lmc"] {
+        assert!(first.out.contains(part), "'{part}' is not in: {}", first.out);
+    }
     let words = "learn shop.lmc --task textures --data textures --epochs 4 --check digits=digits --json";
     let second = json(&machine.lmc(words));
     assert_eq!(second["learned"]["task"], "textures");
     let checked = &second["checked"][0];
     assert_eq!(checked["task"], "digits");
-    assert!(checked["after"].as_f64().is_some());
+    // The promise: with the task given nothing changes, and here the task is found as before, too.
+    assert!(checked["task_given_before"].as_f64().is_some_and(|share| share > 0.0));
+    assert_eq!(checked["task_given_after"], checked["task_given_before"]);
+    assert_eq!(checked["after"], checked["before"]);
+    assert_eq!(second["data"]["classes"].as_array().unwrap().len(), 4);
     assert!(!machine.path("shop.lmc.partial").exists());
 
     let inspected = json(&machine.lmc("inspect shop.lmc --json"));
@@ -68,7 +70,7 @@ fn a_model_file_from_its_first_task_to_a_merge() {
     assert_eq!(inspected["layers"][0][0]["origin"]["task"], "digits");
     assert_eq!(inspected["heads"][1]["classes"].as_array().unwrap().len(), 4);
     let text = machine.lmc("inspect shop.lmc").out;
-    assert!(text.contains("born in task") && text.contains("2 tasks"), "{text}");
+    assert!(text.contains("added in task") && text.contains("2 tasks"), "{text}");
 
     let answers = json(&machine.lmc("predict shop.lmc digits textures/ --explain --json"));
     let answers = answers.as_array().unwrap();
