@@ -134,9 +134,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     waiting.finish_and_clear();
     if arguments.json {
         let tasks = results.into_iter().map(EvaluateResult::Task);
-        let answers: Vec<EvaluateResult> =
+        let all: Vec<EvaluateResult> =
             tasks.chain(unseen.into_iter().map(EvaluateResult::Unseen)).collect();
-        return match answers.as_slice() {
+        return match all.as_slice() {
             [one] => print_json(one),
             all => print_json(&all),
         };

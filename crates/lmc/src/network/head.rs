@@ -1,7 +1,7 @@
 //! Heads: one per task, each a linear classifier with a structural component of its own (paper §3).
 //!
 //! In training the head is the task's. At test, without a task ID, every head scores the features and the one with the
-//! smallest structural loss answers: the last layer selects one module, hard. The structural component never sends
+//! smallest structural loss classifies: the last layer selects one module, hard. The structural component never sends
 //! gradients into the trunk.
 
 use std::ops::Range;
