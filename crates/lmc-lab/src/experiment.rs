@@ -203,3 +203,20 @@ pub fn set(table: &mut Table, path: &str, value: Value) -> Result<()> {
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(changes: &str) -> String {
+        let learner = Experiment::learner_for("lmc_a", "own", toml::from_str(changes).unwrap()).unwrap();
+        learner[BUDGET].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn epochs_are_fixed_unless_the_experiment_says_otherwise() {
+        assert_eq!(["", "epochs = 5", "budget = 'by_images'"].map(budget), ["fixed", "fixed", "by_images"]);
+        let finetune = Experiment::learner_for("finetune", "own", Table::new()).unwrap();
+        assert!(!finetune.contains_key(BUDGET));
+    }
+}

@@ -50,7 +50,7 @@ pub struct IncompleteRun {
 pub struct RunRecords {
     /// Runs with metrics.
     pub finished: Vec<RunRecord>,
-    /// Runs that are still going on, or were stopped.
+    /// Runs that are at work, or were stopped.
     pub unfinished: Vec<IncompleteRun>,
     /// Runs that failed, with a `failed.txt` that says why.
     pub failed: Vec<IncompleteRun>,
@@ -190,7 +190,7 @@ impl RunRecords {
             Ok(None) => match fs::read_to_string(&files.failed) {
                 Ok(why) => self.failed.push(incomplete(Some(experiment), first_line(&why))),
                 Err(_) => {
-                    let why = "no results yet; the command that started it goes on with it".to_owned();
+                    let why = "no results yet; the command that started it resumes it".to_owned();
                     self.unfinished.push(incomplete(Some(experiment), why));
                 }
             },

@@ -113,7 +113,7 @@ fn resumed(files: &RunDirectory, method: &mut dyn Method, images: &str) -> Resul
     if !files.checkpoint.exists() {
         return Ok(Progress::default());
     }
-    let unusable = |error: lmc::Error| damaged(&files.checkpoint, format!("cannot go on from it ({error})"));
+    let unusable = |error: lmc::Error| damaged(&files.checkpoint, format!("cannot resume from it ({error})"));
     let (state, progress) = State::load::<Progress>(&files.checkpoint).map_err(unusable)?;
     method.restore(state).map_err(unusable)?;
     if progress.metrics.images != images {

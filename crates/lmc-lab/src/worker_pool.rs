@@ -227,7 +227,9 @@ fn outcome(directory: &RunDirectory, status: ExitStatus, log: u64) -> Outcome {
         Some(INTERRUPTED) => Outcome::Stopped,
         None if was_interrupted(status) => Outcome::Stopped,
         Some(code) => Outcome::Failed(last_error(&directory.log, log).unwrap_or(format!("exit code {code}"))),
-        None => Outcome::Failed(format!("its process was killed ({status}); start the sweep again to go on")),
+        None => {
+            Outcome::Failed(format!("its process was killed ({status}); start the sweep again to resume it"))
+        }
     }
 }
 

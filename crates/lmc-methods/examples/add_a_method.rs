@@ -1,10 +1,14 @@
-//! A method of one's own, in full: majority answers the most frequent label of each task. CONTRIBUTING.md ("Add a method")
-//! walks through it. `cargo run -p lmc-methods --example add_a_method`
+//! A method of one's own, in full: majority classifies every image as the most frequent label of its task. CONTRIBUTING.md
+//! ("Add a method") walks through it. `cargo run -p lmc-methods --example add_a_method`
 
 use burn::tensor::{Device, Tensor};
-use lmc::{Result, TaskData, TaskReport, checkpoint::State, network::NetworkConfig, prediction::images};
-use lmc_methods::{Capacity, Classification, Classify, Hint, Listen, Method, MethodConfig, training::parse};
-use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed};
+use lmc::internals::inference::evaluation::{Classification, Classify, Evaluator};
+use lmc::internals::training::checkpoint::State;
+use lmc::{NetworkConfig, Protocol, Result, TaskData, TaskReport, TestSet};
+use lmc_methods::checkpoint::parse;
+use lmc_methods::method::given_task;
+use lmc_methods::{Capacity, Listen, Method, MethodConfig};
+use lmc_streams::{Catalog, DataDirs, OwnTask, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -50,7 +54,7 @@ impl Method for Majority {
     fn progress(&self) -> Option<(usize, usize)> {
         self.open.map(|done| (done, 1))
     }
-    fn answers(&self) -> Result<Box<dyn Classify>> {
+    fn classifier(&self) -> Result<Box<dyn Classify>> {
         Ok(Box::new(self.clone()))
     }
     fn capacity(&self) -> Capacity {
@@ -66,13 +70,18 @@ impl Method for Majority {
 }
 
 impl Classify for Majority {
-    fn answer(&self, images: &Tensor<4>, hints: &[Hint]) -> Result<Vec<Vec<Classification>>> {
-        let answer = |hint: &Hint| {
-            let task = hint.told("majority")?;
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> Result<Vec<Vec<Classification>>> {
+        let classify = |&protocol: &Protocol| {
+            let task = given_task("majority", protocol, task)?;
             let label = self.labels.get(task).copied().unwrap_or(0);
             Ok(vec![Classification { task, label, weights: Vec::new() }; images.dims()[0]])
         };
-        hints.iter().map(answer).collect()
+        protocols.iter().map(classify).collect()
     }
 }
 
@@ -82,14 +91,12 @@ fn main() -> Result<()> {
     let name = "generated-digits";
     let own = OwnTask { name: name.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
     let task = own.read(name, &Catalog::new(DataDirs::default()))?;
-    let data = TaskData { task: name, classes: &task.classes, train: &task.train, val: &task.val };
-    method.learn(data, &mut |_| Ok(()))?;
-    let mut right = 0;
-    for batch in BatchConfig::stored(64).init(&task.test)? {
-        let answers = method.answers()?.answer(&images(&batch, &device), &[Hint::Task(0)])?;
-        right +=
-            answers[0].iter().zip(&batch.labels).filter(|(answer, label)| answer.label == **label).count();
+    method.learn((&task).into(), &mut |_| Ok(()))?;
+    let classifier = method.classifier()?;
+    let evaluator = Evaluator { classifier: &*classifier, batch: 64, device, outputs: None };
+    let test = TestSet { task: 0, images: &task.test, normalisation: None };
+    for counts in evaluator.evaluate(&test, &[Protocol::TaskGiven])? {
+        println!("{} of {} test images classified correctly", counts.correct, counts.images);
     }
-    println!("{right} of {} test images right", task.test.len());
     Ok(())
 }

@@ -2,9 +2,9 @@
 //! it, and weights between channels that earlier tasks use do not move (Serrà and others 2018; specification §2.4).
 //!
 //! The mask of a layer is `sigmoid(s · e)` with an embedding `e` of the task, and multiplies the layer's pooled output. `s`
-//! rises within every epoch from `1 / smax` to `smax`; at test it is `smax`. Gradients of weights are scaled by what old
-//! tasks leave over, those of embeddings are compensated for the annealing. NamedTensor stochastic gradient descent, whose rate
-//! falls when the validation loss does.
+//! rises within every epoch from `1 / smax` to `smax`; at test it is `smax`. Gradients of weights are scaled down as far as
+//! earlier tasks use them, those of embeddings are compensated for the annealing. Plain stochastic gradient descent, whose
+//! learning rate falls to a third when the validation loss has not fallen for some epochs.
 
 mod gradients;
 mod masked;

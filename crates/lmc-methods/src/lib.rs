@@ -19,12 +19,12 @@
 //! | [`soft_gating`] | SG-F, SG-F(A) |
 //! | [`lmc_method`] | LMC(¬A), LMC(A), LMC(A,H) |
 //! | [`lwf`] | learning without forgetting |
-//! | [`features`] | nearest class mean, streaming LDA |
+//! | [`class_means`] | nearest class mean, streaming LDA |
 
 pub mod checkpoint;
+pub mod class_means;
 pub mod ewc;
 pub mod experts;
-pub mod features;
 pub mod finetune;
 pub mod hat;
 pub mod headed_network;

@@ -5,9 +5,9 @@ use lmc::{Error, LearnerConfig, NetworkConfig, Result};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::class_means::ClassMeansConfig;
 use crate::ewc::EwcConfig;
 use crate::experts::ExpertsConfig;
-use crate::features::FeaturesConfig;
 use crate::finetune::FinetuneConfig;
 use crate::hat::HatConfig;
 use crate::lwf::LwfConfig;
@@ -190,8 +190,8 @@ pub fn methods() -> Vec<MethodEntry> {
         task_agnostic::<LearnerConfig>("lmc_a", "LMC(A)"),
         task_agnostic::<LearnerConfig>("lmc_a_hard", "LMC(A,H)"),
         task_aware::<LwfConfig>("lwf", "LwF"),
-        task_agnostic::<FeaturesConfig>("ncm", "NCM"),
-        task_agnostic::<FeaturesConfig>("slda", "SLDA"),
+        task_agnostic::<ClassMeansConfig>("ncm", "NCM"),
+        task_agnostic::<ClassMeansConfig>("slda", "SLDA"),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Experience replay: images of earlier tasks are kept and shown again (specification §2.3).
 //!
-//! The buffer is filled during the first epoch of each task; when it is full, an image of the task that has most makes room.
+//! The buffer takes in the images of a task before its first epoch; when it is full, an image of the task that has most
+//! makes room.
 //! Every step shows, beside the batch, images of every earlier task. ER has a head per task; ER(A,S) a single one over the
 //! classes of all tasks, in which a task with the same list of classes as an earlier one has the same outputs.
 

@@ -3,8 +3,8 @@
 //!
 //! Every layer sums its modules with weights that a controller computes from the layer's input, image by image: convolutions
 //! that all layers share, as many as are left above the layer, and a linear map to one number per module. For a new task
-//! candidates with no, one, …, all layers extended by a new module, from the top down, are trained with the old modules
-//! frozen; the one with the best validation accuracy stays. Every task has its controller, given by its ID; in SG-F(A) one
+//! candidates with no, one, …, all layers extended by a new module, from the top down, are trained with the earlier
+//! modules frozen; the one with the best validation accuracy stays. Every task has its controller, given by its ID; in SG-F(A) one
 //! controller serves all tasks, grows with the modules and stays trainable, and only heads need the ID.
 //!
 //! The authors pad images with zeros to the width of the network, so that all modules have one shape. Weights on zeros do

@@ -119,8 +119,8 @@ pub fn layer_multiply_adds(network: &NetworkConfig) -> Vec<u64> {
 /// Largest width of a network.
 pub const WIDEST: usize = 4096;
 
-/// The width at which a network of one module per layer has nearest to the parameters of this many modules of `network`
-/// (a whole number of layers each).
+/// The width at which a network of one module per layer has nearest to the parameters of this many modules of `network`,
+/// which are evenly spread over its layers.
 pub fn width_of_modules(network: &NetworkConfig, modules: usize) -> usize {
     let count = |width: usize| -> usize {
         let sized = NetworkConfig { width, ..network.clone() };

@@ -83,8 +83,8 @@ impl Layout {
         let tasks = metrics.tasks.len().max(1) as f64;
         let column = ((WIDTH - LEFT) / tasks).max(NARROWEST);
         let pitch = ((column - 22.0) / most.max(1) as f64).clamp(2.0, 22.0);
-        let row = pitch + 7.0;
-        let height = TOP + layers as f64 * row + 22.0 + 2.0 * LINE;
+        let row = pitch * 0.7 + 14.0;
+        let height = TOP + layers as f64 * row + 36.0 + 2.0 * LINE;
         Self { width: LEFT + column * tasks, height, layers, column, square: pitch * 0.84, pitch, row }
     }
 
@@ -99,7 +99,7 @@ impl Layout {
 
     /// Baseline of a line of accuracies.
     fn line(&self, line: usize) -> f64 {
-        TOP + self.layers as f64 * self.row + 26.0 + line as f64 * LINE
+        TOP + self.layers as f64 * self.row + 40.0 + line as f64 * LINE
     }
 }
 
@@ -112,6 +112,8 @@ pub fn svg(metrics: &Metrics, theme: Theme) -> String {
         let middle = layout.y(layer) + layout.square / 2.0 + 4.0;
         body += &format!("<text y=\"{middle:.1}\" fill=\"{soft}\">layer {layer}</text>");
     }
+    let above = layout.line(0) - 21.0;
+    body += &format!("<text y=\"{above:.1}\" font-size=\"11\" fill=\"{soft}\">test accuracy</text>");
     for (line, name) in ["right after", "at the end"].iter().enumerate() {
         body += &format!("<text y=\"{:.1}\" fill=\"{soft}\">{name}</text>", layout.line(line));
     }
@@ -179,7 +181,10 @@ fn column(
     let name = shortened(&task.task, ((layout.column - 8.0) / 7.0) as usize);
     let total: usize = task.report.modules.iter().sum();
     let new = total - task.report.modules_before.iter().sum::<usize>().min(total);
-    let count = if number == 0 { format!("{total}") } else { format!("{total} (+{new})") };
+    let count = match layout.column < 100.0 {
+        true => format!("{total} (+{new})"),
+        false => format!("{total} modules, {new} new"),
+    };
     let mut svg = format!(
         "<text x=\"{x:.1}\" y=\"52\" font-weight=\"600\" fill=\"{}\">{}</text>\
          <text x=\"{x:.1}\" y=\"69\" font-size=\"11\" fill=\"{soft}\">{count}</text>",
@@ -188,7 +193,7 @@ fn column(
     );
     for (layer, &modules) in task.report.modules.iter().enumerate() {
         let before = task.report.modules_before.get(layer).copied().unwrap_or(0);
-        for module in 0..modules {
+        for (module, &by) in added[layer].iter().enumerate().take(modules) {
             let state = if module < before { "frozen" } else { "new" };
             let opacity = if module < before { palette.frozen } else { 1.0 };
             svg += &format!(
@@ -198,7 +203,7 @@ fn column(
                 layout.y(layer),
                 layout.square,
                 (layout.square * 0.2).min(3.0),
-                colour(added[layer][module]),
+                colour(by),
             );
         }
     }

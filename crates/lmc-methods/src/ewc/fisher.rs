@@ -268,8 +268,8 @@ mod tests {
             add_squares(&mut layers, &plain_head, image.clone());
             let logits = evaluated(&trunk, &head, Tensor::from_inner(image.clone()));
             // The network whose gradients these are is the one that classifies.
-            let wanted = values(&plain_head.logits(evaluation.features(image.clone())?));
-            for (logit, wanted) in values(&logits).iter().zip(wanted) {
+            let classified = values(&plain_head.logits(evaluation.features(image.clone())?));
+            for (logit, wanted) in values(&logits).iter().zip(classified) {
                 assert!((logit - wanted).abs() < 1e-4, "{logit} instead of {wanted}");
             }
             for (class, probability) in values(&softmax(logits, 1)).into_iter().enumerate() {

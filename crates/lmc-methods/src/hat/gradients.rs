@@ -10,7 +10,7 @@ const BOUND: f32 = 6.0;
 /// Largest absolute value of an exponent in the compensation.
 const EXPONENT: f32 = 50.0;
 
-/// Brings gradients into the form in which they are applied, each with its weight decay.
+/// Brings gradients into the form in which they are applied: weights with their decay, embeddings without any.
 ///
 /// Paper: nothing about weight decay. Released: it also moves the weights that masks protect, batch norms and embeddings of
 /// earlier tasks, by a few per cent a task. Here it is masked like the gradient, so that what is protected stays.
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn weights_are_masked_with_their_decay_by_hand() {
-        // Two outputs, two inputs: a weight is as free as the freer of its ends.
+        // Two outputs, two inputs: a weight is protected as far as both its ends are used.
         let used = [vec![1.0, 0.25], vec![1.0, 0.5]];
         let found = collected("layer1.conv.weight", vec![2.0; 4], [2, 2, 1, 1], &used);
         assert!(near(&found, &[0.0, 4.0 * 0.75, 4.0 * 0.5, 4.0 * 0.75]), "{found:?}");

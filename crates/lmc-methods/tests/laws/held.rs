@@ -1,28 +1,29 @@
-//! Finetune and those that hold on to what one network knew: EWC, LwF, replay; and Experts, who share nothing.
+//! Finetune and the methods that keep one network from forgetting: EWC, LwF, replay; and Experts, which share nothing.
 
 use burn::tensor::Device;
+use lmc::Protocol;
+use lmc::internals::tensors::below;
 use lmc::internals::training::checkpoint::State;
 use lmc_methods::ewc::{Anchors, EwcConfig};
-use lmc_methods::finetune::FinetuneConfig;
+use lmc_methods::finetune::{CrossEntropy, FinetuneConfig};
 use lmc_methods::lwf::LwfConfig;
-use lmc_methods::monolith::SingleNetwork;
 use lmc_methods::registry::Width;
-use lmc_methods::training::below;
-use lmc_methods::{Hint, Method, MethodConfig};
+use lmc_methods::single_network::SingleNetwork;
+use lmc_methods::{Method, MethodConfig};
 use lmc_streams::Seed;
 
-use crate::{answers, data, learn, model, network, small, small_with, task, training, unmoved};
+use crate::{classify, learn, model, network, small, small_with, task, training, unmoved};
 
 #[test]
 fn experts_forget_nothing() {
     let (first, second) = (task("digits"), task("textures"));
     let mut experts = small("experts");
     learn(&mut *experts, &first);
-    let before = answers(&*experts, &first, Hint::Task(0));
+    let before = classify(&*experts, &first, Protocol::TaskGiven, 0);
     let of_first = |experts: &dyn Method| below("expert0", &experts.state().unwrap().tensors);
     let tensors = of_first(&*experts);
     let report = learn(&mut *experts, &second);
-    assert_eq!(answers(&*experts, &first, Hint::Task(0)), before);
+    assert_eq!(classify(&*experts, &first, Protocol::TaskGiven, 0), before);
     assert!(!tensors.is_empty() && unmoved(&tensors, &of_first(&*experts)));
     assert_eq!(report.modules, [2, 2]);
 }
@@ -32,9 +33,9 @@ fn moved(before_state: &State, after: &State) -> f64 {
     let (before, after_model) = (below("model", &before_state.tensors), below("model", &after.tensors));
     let fisher = below("fisher0", &before_state.tensors);
     let mut total = 0.0;
-    for (name, plain) in before.iter().filter(|(name, _)| name.starts_with("trunk")) {
+    for (name, tensor) in before.iter().filter(|(name, _)| name.starts_with("trunk")) {
         let weights = &fisher[name.strip_prefix("trunk.").unwrap()].values;
-        for ((a, b), weight) in plain.values.iter().zip(&after_model[name].values).zip(weights) {
+        for ((a, b), weight) in tensor.values.iter().zip(&after_model[name].values).zip(weights) {
             total += f64::from(*weight) * f64::from(a - b).powi(2);
         }
     }
@@ -74,7 +75,7 @@ fn ewc_is_finetuning_without_strength_and_holds_with_much() {
     }
 }
 
-/// LwF has draws of its own; fine-tuning with the same ones ends at the same numbers.
+/// LwF has random draws of its own; fine-tuning with the same draws ends at the same numbers.
 #[test]
 fn lwf_is_finetuning_without_strength() {
     let tasks = [task("digits"), task("textures")];
@@ -85,27 +86,22 @@ fn lwf_is_finetuning_without_strength() {
         ..LwfConfig::default()
     };
     let seed = Seed::root(1).named("lwf");
-    let mut finetune = SingleNetwork::new(&network(), &training(), seed, false, &Device::flex()).unwrap();
+    let mut finetune =
+        SingleNetwork::new(&network(), &training(), CrossEntropy, seed, &Device::flex()).unwrap();
     let mut without = config(0.0).init(&network(), 1, &Device::flex()).unwrap();
     let mut with = config(1.0).init(&network(), 1, &Device::flex()).unwrap();
     for task in &tasks {
-        finetune.begin(data(task)).unwrap();
-        let plain = |finetune: &mut SingleNetwork| {
-            finetune.epoch(data(task), &mut |_| Ok(()), &mut |network, batch| network.plain(batch))
-        };
-        while plain(&mut finetune).unwrap() {}
-        finetune.finish().unwrap();
+        learn(&mut finetune, task);
         learn(&mut without, task);
         learn(&mut with, task);
     }
-    let finetune = below("model", &finetune.state(&serde_json::Value::Null, Vec::new()).tensors);
-    assert_eq!(finetune, model(&without));
-    assert_ne!(finetune, model(&with));
+    assert_eq!(model(&finetune), model(&without));
+    assert_ne!(model(&finetune), model(&with));
 }
 
-/// Replay trains the heads of old tasks on; as released it does not.
+/// Replay trains the heads of earlier tasks on; as released it does not.
 #[test]
-fn replay_moves_old_heads_unless_as_released() {
+fn replay_moves_earlier_heads_unless_as_released() {
     let (first, second) = (task("digits"), task("textures"));
     for released in [false, true] {
         let mut replay = small_with("er", &format!("released = {released}"));

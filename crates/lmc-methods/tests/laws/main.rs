@@ -1,7 +1,8 @@
-//! What all methods promise, and below this file what each promises, on small networks and generated images.
+//! What all methods promise, and in the files beside this one what each promises, on small networks and generated images.
 #![allow(clippy::unwrap_used)]
 
-mod features;
+mod class_means;
+mod files;
 mod held;
 mod masks;
 mod modules;
@@ -9,14 +10,13 @@ mod modules;
 use std::collections::BTreeMap;
 
 use burn::tensor::{Device, Tensor};
-use lmc::NetworkConfig;
-use lmc::internals::tensors::NamedTensor;
-use lmc::internals::tensors::images;
+use lmc::internals::inference::evaluation::Classification;
+use lmc::internals::tensors::{NamedTensor, below, images};
 use lmc::internals::training::checkpoint::State;
-use lmc::{TaskData, TaskReport};
+use lmc::{NetworkConfig, Protocol, TaskReport};
 use lmc_methods::registry::overlay;
-use lmc_methods::training::{TrainingConfig, below};
-use lmc_methods::{Classification, Hint, Method, find, methods};
+use lmc_methods::training::TrainingConfig;
+use lmc_methods::{Method, MethodEntry, find, methods};
 use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
 use toml::Table;
 
@@ -33,16 +33,12 @@ fn task(family: &str) -> Task {
     task
 }
 
-fn data(task: &Task) -> TaskData<'_> {
-    TaskData { task: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
-}
-
 /// A method by name, small and quick.
 fn small(name: &str) -> Box<dyn Method> {
     small_with(name, "")
 }
 
-/// The same with other settings.
+/// A small method by name, with other settings.
 fn small_with(name: &str, more: &str) -> Box<dyn Method> {
     let entry = find(name).unwrap();
     let known = entry.resolve("s_minus", Table::new()).unwrap();
@@ -63,7 +59,7 @@ fn small_with(name: &str, more: &str) -> Box<dyn Method> {
 }
 
 fn learn(method: &mut dyn Method, task: &Task) -> TaskReport {
-    method.learn(data(task), &mut |_| Ok(())).unwrap()
+    method.learn(task.into(), &mut |_| Ok(())).unwrap()
 }
 
 fn test_images(task: &Task) -> Tensor<4> {
@@ -71,23 +67,25 @@ fn test_images(task: &Task) -> Tensor<4> {
     images(&batch, &Device::flex())
 }
 
-fn answers(method: &dyn Method, task: &Task, hint: Hint) -> Vec<Classification> {
-    method.answers().unwrap().answer(&test_images(task), &[hint]).unwrap().pop().unwrap()
+/// Classifies the test images of a task under a protocol, as images of the task with this number.
+fn classify(method: &dyn Method, task: &Task, protocol: Protocol, number: usize) -> Vec<Classification> {
+    let found = method.classifier().unwrap().classify(&test_images(task), Some(number), &[protocol]);
+    found.unwrap().pop().unwrap()
 }
 
-/// Settings of one method in the same size.
+/// Hyperparameters of training for a small method.
 fn training() -> TrainingConfig {
     TrainingConfig { epochs: 3, batch: 16, ..TrainingConfig::default() }
 }
 
-/// What a method has report, by name.
+/// The tensors that a method has learned, by name.
 fn model(method: &dyn Method) -> BTreeMap<String, NamedTensor> {
     below("model", &method.state().unwrap().tensors)
 }
 
-/// Whether all that was there before is there still, bit for bit.
+/// Whether all tensors of before are there still, bit for bit.
 fn unmoved(before: &BTreeMap<String, NamedTensor>, after: &BTreeMap<String, NamedTensor>) -> bool {
-    let bits = |plain: &NamedTensor| plain.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    let bits = |tensor: &NamedTensor| tensor.values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     before.iter().all(|(name, old)| after.get(name).is_some_and(|new| bits(old) == bits(new)))
 }
 
@@ -100,19 +98,19 @@ fn same(a: &State, b: &State) -> bool {
     a.document == b.document && sorted(a) == sorted(b)
 }
 
-/// Put away after every epoch and taken up by a new process, a method ends where it would have without.
+/// Saved after every epoch and restored into a new method, a method ends where it would have without.
 #[test]
-fn every_method_goes_on_bit_for_bit() {
+fn every_method_resumes_bit_for_bit() {
     let tasks = [task("digits"), task("textures")];
     for entry in methods() {
         let mut whole = small(entry.name);
         let mut broken = small(entry.name);
         for task in &tasks {
             learn(&mut *whole, task);
-            broken.begin(data(task)).unwrap();
+            broken.begin(task.into()).unwrap();
             let mut more = true;
             while more {
-                more = broken.epoch(data(task), &mut |_| Ok(())).unwrap();
+                more = broken.epoch(task.into(), &mut |_| Ok(())).unwrap();
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("state");
                 broken.state().unwrap().save(&7, &path).unwrap();
@@ -121,9 +119,9 @@ fn every_method_goes_on_bit_for_bit() {
                 broken = small(entry.name);
                 broken.restore(state).unwrap();
             }
-            broken.finish(data(task)).unwrap();
-            let answers = |method: &dyn Method| answers(method, &tasks[0], Hint::Task(0));
-            assert_eq!(answers(&*whole), answers(&*broken), "{}", entry.name);
+            broken.finish(task.into()).unwrap();
+            let found = |method: &dyn Method| classify(method, &tasks[0], Protocol::TaskGiven, 0);
+            assert_eq!(found(&*whole), found(&*broken), "{}", entry.name);
         }
         assert!(same(&whole.state().unwrap(), &broken.state().unwrap()), "{}", entry.name);
         let capacity = whole.capacity();
@@ -132,20 +130,20 @@ fn every_method_goes_on_bit_for_bit() {
     }
 }
 
-/// What is asked of one method's runs in another's name is the same.
+/// A method that is derived from another has its settings, and learns and classifies the same.
 #[test]
-fn who_learns_as_another_learns_the_same() {
+fn derived_methods_learn_the_same() {
     let tasks = [task("digits"), task("textures")];
     let mut pairs = 0;
     for entry in methods() {
-        let Some(other) = entry.learns_as.map(|other| find(other).unwrap()) else { continue };
-        assert!(other.agnostic && !entry.agnostic, "{}", entry.name);
-        let settings = |entry: &lmc_methods::registry::Entry| entry.resolve("s_minus", Table::new()).unwrap();
+        let Some(other) = entry.derived_from.map(|other| find(other).unwrap()) else { continue };
+        assert!(other.task_agnostic && !entry.task_agnostic, "{}", entry.name);
+        let settings = |entry: &MethodEntry| entry.resolve("s_minus", Table::new()).unwrap();
         assert_eq!(settings(&entry), settings(&other), "{}", entry.name);
         let [ours, theirs] = [entry.name, other.name].map(|name| {
             let mut method = small(name);
             tasks.iter().for_each(|task| drop(learn(&mut *method, task)));
-            (method.state().unwrap(), answers(&*method, &tasks[0], Hint::Task(0)))
+            (method.state().unwrap(), classify(&*method, &tasks[0], Protocol::TaskGiven, 0))
         });
         assert!(same(&ours.0, &theirs.0) && ours.1 == theirs.1, "{}", entry.name);
         pairs += 1;
@@ -153,20 +151,23 @@ fn who_learns_as_another_learns_the_same() {
     assert_eq!(pairs, 2);
 }
 
-/// Methods that need no ID answer without one; the others say so.
+/// Task-agnostic methods classify without a task ID; task-aware ones complain.
 #[test]
-fn who_answers_without_a_task() {
+fn who_classifies_without_a_task() {
     let tasks = [task("digits"), task("textures")];
     for entry in methods() {
         let mut method = small(entry.name);
         tasks.iter().for_each(|task| {
             learn(&mut *method, task);
         });
-        let asked = method.answers().unwrap().answer(&test_images(&tasks[1]), &[Hint::Alone]);
-        if entry.agnostic {
-            assert!(asked.unwrap()[0].iter().all(|answer| answer.task < 2), "{}", entry.name);
-        } else if !["lmc_not_a", "mntdp"].contains(&entry.name) {
-            assert!(asked.is_err(), "{}", entry.name);
+        for protocol in [Protocol::TaskBatch, Protocol::Mixed, Protocol::Single] {
+            let found = method.classifier().unwrap().classify(&test_images(&tasks[1]), Some(1), &[protocol]);
+            if entry.task_agnostic {
+                assert!(found.unwrap()[0].iter().all(|found| found.task < 2), "{}", entry.name);
+            } else if entry.derived_from.is_none() {
+                let error = found.unwrap_err().to_string();
+                assert!(error.contains("it does not classify without a task ID"), "{}: {error}", entry.name);
+            }
         }
     }
     assert!(find("finetun").unwrap_err().to_string().contains("finetune"));
@@ -183,13 +184,13 @@ fn a_single_head_maps_its_labels_back() {
         learn(&mut *method, &Task { name: "digits again".into(), ..first.clone() });
         assert_eq!([0, 1, 2].map(|task| method.outputs_of(task)), [0, 1, 0], "{name}");
         assert!(method.is_class_incremental());
-        let found = answers(&*method, &second, Hint::Alone);
+        let found = classify(&*method, &second, Protocol::Single, 1);
         let classes = [first.classes.len(), second.classes.len()];
         assert!(
-            found.iter().all(|answer| answer.task < 2 && (answer.label as usize) < classes[answer.task]),
+            found.iter().all(|found| found.task < 2 && (found.label as usize) < classes[found.task]),
             "{name}"
         );
-        let given = answers(&*method, &second, Hint::Task(2));
-        assert!(given.iter().all(|answer| answer.task == 2), "{name}");
+        let given = classify(&*method, &second, Protocol::TaskGiven, 2);
+        assert!(given.iter().all(|found| found.task == 2), "{name}");
     }
 }

@@ -1,21 +1,21 @@
-//! HAT: what old tasks use does not move.
+//! HAT: weights that earlier tasks use do not move.
 
-use lmc_methods::training::below;
+use lmc::internals::tensors::below;
 
 use crate::{learn, model, small_with, task, unmoved};
 
 #[test]
-fn hat_does_not_move_what_old_tasks_use() {
+fn hat_does_not_move_what_earlier_tasks_use() {
     let mut hat = small_with("hat", "largest_scale = 400.0\nregulariser = 0.1");
     learn(&mut *hat, &task("digits"));
     let (before, state) = (model(&*hat), hat.state().unwrap());
     let used = |layer: usize| {
         let name = format!("used{layer}");
-        state.tensors.iter().find(|plain| plain.name == name).unwrap().values.clone()
+        state.tensors.iter().find(|tensor| tensor.name == name).unwrap().values.clone()
     };
     learn(&mut *hat, &task("textures"));
     let after = model(&*hat);
-    // Mask, batch norms and head of the old task are its own.
+    // Mask, batch norms and head of the earlier task are its own.
     let own = below("model.task0", &state.tensors);
     assert!(own.len() > 8 && unmoved(&own, &below("model.task0", &hat.state().unwrap().tensors)));
     for layer in 0..2 {

@@ -1,24 +1,24 @@
-//! MNTDP and SG-F: modules are searched for, kept and never moved.
+//! MNTDP and SG-F: modules are searched for, kept and frozen.
 
 use burn::tensor::Device;
-use lmc::internals::tensors::NamedTensor;
-use lmc::internals::tensors::images;
-use lmc_methods::training::{TrainingConfig, below};
-use lmc_methods::{Hint, Method};
+use lmc::Protocol;
+use lmc::internals::tensors::{NamedTensor, below, images};
+use lmc_methods::Method;
+use lmc_methods::training::TrainingConfig;
 use lmc_streams::{Normalisation, Task};
 use serde_json::Value;
 
-use crate::{answers, data, learn, model, small, small_with, task, unmoved};
+use crate::{classify, learn, model, small, small_with, task, unmoved};
 
-/// Share of the validation images of a task that are told right.
+/// Share of the validation images of a task that are classified correctly.
 fn val_accuracy(method: &dyn Method, task: &Task, number: usize) -> f64 {
     let normalisation = Normalisation::of(&task.train);
     let config = TrainingConfig { batch: 64, ..TrainingConfig::default() };
     let batch = config.stored(Some(&normalisation)).init(&task.val).unwrap().next().unwrap();
     assert_eq!(batch.labels.len(), task.val.len());
-    let asked = method.answers().unwrap().answer(&images(&batch, &Device::flex()), &[Hint::Task(number)]);
-    let found = asked.unwrap().pop().unwrap();
-    let right = found.iter().zip(&batch.labels).filter(|(answer, label)| answer.label == **label);
+    let (classifier, images) = (method.classifier().unwrap(), images(&batch, &Device::flex()));
+    let found = classifier.classify(&images, Some(number), &[Protocol::TaskGiven]).unwrap().pop().unwrap();
+    let right = found.iter().zip(&batch.labels).filter(|(found, label)| found.label == **label);
     right.count() as f64 / batch.labels.len() as f64
 }
 
@@ -27,15 +27,15 @@ fn numbers<T: for<'de> serde::Deserialize<'de>>(document: &Value) -> Vec<T> {
 }
 
 #[test]
-fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
+fn mntdp_takes_the_best_candidate_and_moves_no_earlier_module() {
     let mut mntdp = small("mntdp");
     for (number, task) in [task("digits"), task("textures"), task("garments")].iter().enumerate() {
         let before = model(&*mntdp);
-        mntdp.begin(data(task)).unwrap();
-        while mntdp.epoch(data(task), &mut |_| Ok(())).unwrap() {}
+        mntdp.begin(task.into()).unwrap();
+        while mntdp.epoch(task.into(), &mut |_| Ok(())).unwrap() {}
         let open = mntdp.state().unwrap().document["open"].clone();
         let search = &open["search"];
-        let report = mntdp.finish(data(task)).unwrap();
+        let report = mntdp.finish(task.into()).unwrap();
         assert!(unmoved(&before, &model(&*mntdp)), "task {number}");
         let accuracies: Vec<f64> = numbers(&search["accuracies"]);
         assert_eq!(accuracies.len(), if number == 0 { 1 } else { 3 });
@@ -56,7 +56,7 @@ fn mntdp_takes_the_best_candidate_and_moves_nothing_old() {
 }
 
 #[test]
-fn sg_f_gates_sum_to_one_and_old_modules_do_not_move() {
+fn sg_f_gates_sum_to_one_and_earlier_modules_do_not_move() {
     let tasks = [task("digits"), task("textures")];
     for name in ["sg_f", "sg_f_a"] {
         let mut gated = small(name);
@@ -69,11 +69,11 @@ fn sg_f_gates_sum_to_one_and_old_modules_do_not_move() {
         assert!(before.len() > 10 && unmoved(&before, &model(&*gated)), "{name}");
         assert!((val_accuracy(&*gated, &tasks[1], 1) - report.val_accuracy.unwrap()).abs() < 1e-9);
         for (number, task) in tasks.iter().enumerate() {
-            for answer in answers(&*gated, task, Hint::Task(number)) {
-                // The first task's own controller knows one module per layer; one for all knows all.
+            for found in classify(&*gated, task, Protocol::TaskGiven, number) {
+                // The first task's own controller gates one module per layer; one for all tasks gates all.
                 let modules = if number == 0 && name == "sg_f" { vec![1, 1] } else { report.modules.clone() };
-                assert_eq!(answer.weights.iter().map(Vec::len).collect::<Vec<_>>(), modules, "{name}");
-                for layer in &answer.weights {
+                assert_eq!(found.weights.iter().map(Vec::len).collect::<Vec<_>>(), modules, "{name}");
+                for layer in &found.weights {
                     assert!(layer.iter().all(|weight| (0.0..=1.0).contains(weight)), "{layer:?}");
                     assert!((layer.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{layer:?}");
                 }
@@ -88,18 +88,18 @@ fn sg_f_controllers_learn() {
     let mut gated = small_with("sg_f", "[training]\nweight_decay = 0.0");
     learn(&mut *gated, &task("digits"));
     let second = task("textures");
-    gated.begin(data(&second)).unwrap();
+    gated.begin((&second).into()).unwrap();
     let mut gates: Vec<(u64, [NamedTensor; 2])> = Vec::new();
     let mut more = true;
     while more {
-        more = gated.epoch(data(&second), &mut |_| Ok(())).unwrap();
+        more = gated.epoch((&second).into(), &mut |_| Ok(())).unwrap();
         let state = gated.state().unwrap();
         let candidate = state.document["search"]["candidate"].as_u64().unwrap();
         let parts = below("parts", &state.tensors);
         let gate = |layer: usize| parts[&format!("controller.gate{layer}.weight")].clone();
         gates.push((candidate, [gate(0), gate(1)]));
     }
-    // Two epochs each: after two of them the second candidate stands there, new; after three it has report for one.
+    // Two epochs each: after two of them the second candidate stands there, new; after three it is trained for one.
     let (start, end) = (&gates[1], &gates[2]);
     assert_eq!((start.0, end.0), (1, 1));
     assert_eq!(start.1[0], end.1[0], "one module below: nothing to choose");

@@ -37,7 +37,7 @@ pub enum Rule {
 /// Settings of NCM and SLDA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct FeaturesConfig {
+pub struct ClassMeansConfig {
     /// Hyperparameters of training of the first task's network.
     pub training: TrainingConfig,
     /// The rule that separates classes.
@@ -46,14 +46,14 @@ pub struct FeaturesConfig {
     pub shrinkage: f64,
 }
 
-impl Default for FeaturesConfig {
+impl Default for ClassMeansConfig {
     fn default() -> Self {
         Self { training: TrainingConfig::default(), rule: Rule::NearestMean, shrinkage: 1e-4 }
     }
 }
 
-impl MethodConfig for FeaturesConfig {
-    type Method = Features;
+impl MethodConfig for ClassMeansConfig {
+    type Method = ClassMeans;
 
     fn preset(name: &str, _: &str) -> Result<Self> {
         let rule = if name == "slda" { Rule::Discriminant } else { Rule::NearestMean };
@@ -68,7 +68,7 @@ impl MethodConfig for FeaturesConfig {
         self.training.check()
     }
 
-    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<Features> {
+    fn init(&self, network: &NetworkConfig, seed: u64, device: &Device) -> Result<ClassMeans> {
         let seed = Seed::root(seed).named("features");
         let network = SingleNetwork::new(network, &self.training, CrossEntropy, seed, device)?;
         let length = network.network.config.features();
@@ -76,7 +76,7 @@ impl MethodConfig for FeaturesConfig {
             Rule::NearestMean => Vec::new(),
             Rule::Discriminant => vec![0.0; length * length],
         };
-        Ok(Features {
+        Ok(ClassMeans {
             config: self.clone(),
             network,
             lists: Vec::new(),
@@ -91,8 +91,8 @@ impl MethodConfig for FeaturesConfig {
 
 /// Means of classes in the features of the first task's network.
 #[derive(Clone, Debug)]
-pub struct Features {
-    config: FeaturesConfig,
+pub struct ClassMeans {
+    config: ClassMeansConfig,
     network: Finetune,
     /// Lists of classes, each of one task or more.
     lists: Vec<Vec<String>>,
@@ -118,7 +118,7 @@ struct ClassesRecord {
     open: Option<(String, bool)>,
 }
 
-impl Features {
+impl ClassMeans {
     fn length(&self) -> usize {
         self.network.network.config.features()
     }
@@ -155,7 +155,7 @@ impl Features {
     }
 }
 
-impl Method for Features {
+impl Method for ClassMeans {
     fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
         let first = self.list_of.is_empty();
         let same = self.lists.iter().position(|list| list == data.classes);

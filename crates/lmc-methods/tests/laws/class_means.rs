@@ -1,9 +1,9 @@
-//! NCM and SLDA: means of classes in features that never change.
+//! NCM and SLDA: means of classes in frozen features.
 
-use lmc_methods::Hint;
+use lmc::Protocol;
 use lmc_streams::Task;
 
-use crate::{answers, learn, model, small, task, unmoved};
+use crate::{classify, learn, model, small, task, unmoved};
 
 /// The order in which images come does not matter, up to rounding; the features stay those of the first task.
 #[test]
@@ -18,11 +18,11 @@ fn class_means_do_not_depend_on_the_order() {
         learn(&mut *ncm, second);
         assert!(unmoved(&before, &model(&*ncm)));
         let state = ncm.state().unwrap();
-        let means = state.tensors.iter().find(|plain| plain.name == "means").unwrap().values.clone();
-        (means, answers(&*ncm, second, Hint::Alone))
+        let means = state.tensors.iter().find(|tensor| tensor.name == "means").unwrap().values.clone();
+        (means, classify(&*ncm, second, Protocol::Single, 1))
     };
-    let ((forth, told), (back, told_back)) = (means(&second), means(&turned));
-    assert_eq!(told, told_back);
+    let ((forth, found), (back, found_back)) = (means(&second), means(&turned));
+    assert_eq!(found, found_back);
     assert!(forth.iter().any(|&mean| mean > 0.0));
     for (a, b) in forth.iter().zip(&back) {
         assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{a} {b}");

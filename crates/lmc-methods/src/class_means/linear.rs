@@ -1,4 +1,4 @@
-//! Classify by a linear rule over the classes of all tasks: the nearest mean in some metric.
+//! Classification by a linear rule over the classes of all tasks: the nearest mean in some metric.
 
 use burn::tensor::Tensor;
 use lmc::internals::inference::evaluation::{Classification, Classify};
