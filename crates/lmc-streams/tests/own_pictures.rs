@@ -297,7 +297,8 @@ fn split_folders_in_any_case_and_the_usual_spellings() {
     for [first, second] in [["training", "val"], ["Train", "val"], ["train", "valid"]] {
         let other = if second == "val" { "train" } else { "val" };
         let files = [first, second, other].map(|split| format!("{split}/a/1.png"));
-        let dir = tree(&files.each_ref().map(|file| (file.as_str(), &png(1)[..])));
+        let picture = png(1);
+        let dir = tree(&files.each_ref().map(|file| (file.as_str(), &picture[..])));
         let error = folder::read(dir.path(), &all()).unwrap_err().to_string();
         let both = if second == "val" { [first, other] } else { [second, other] };
         assert!(both.iter().all(|name| error.contains(&format!("'{name}'"))), "{error}");
