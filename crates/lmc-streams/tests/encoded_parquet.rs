@@ -251,7 +251,11 @@ fn null_and_broken_images() {
     sheet.images[1] = None;
     assert!(message(&sheet).contains("row 1: no image: its bytes are null; export"));
     sheet.images = vec![None; 3];
-    assert!(message(&sheet).contains("row 0: no image"));
+    let text = message(&sheet);
+    assert!(
+        text.contains("3 damaged pictures: ") && text.contains("row 0 (no image: its bytes are null)"),
+        "{text}"
+    );
     let whole = picture([1, 1, 1], 9, 9);
     sheet.images = vec![Some(whole.clone()), Some(whole.clone()), Some(whole[..40].to_vec())];
     assert!(message(&sheet).contains("row 2: the PNG picture is damaged"));

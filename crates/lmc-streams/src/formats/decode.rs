@@ -19,6 +19,7 @@ use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageError, Limits};
 
+use super::jpeg_markers::is_cut_short;
 use super::orientation::upright;
 use crate::error::Error;
 use crate::picture::Picture;
@@ -60,8 +61,7 @@ impl DecodeProblem {
 /// Decodes a picture; `turn` makes it upright as its EXIF orientation says.
 pub(crate) fn decode(bytes: &[u8], turn: bool) -> Result<Picture, DecodeProblem> {
     let damaged = || problem("the picture is damaged: the decoder gave up", REPLACE);
-    let (picture, orientation) = catch_panic(|| decode_known(bytes)).unwrap_or_else(|| Err(damaged()))?;
-    Ok(if turn { upright(picture, orientation) } else { picture })
+    catch_panic(|| decode_known(bytes, turn)).unwrap_or_else(|| Err(damaged()))
 }
 
 /// Runs code of other people on bytes of other people.
@@ -78,24 +78,24 @@ fn problem(problem: impl Into<String>, cure: &'static str) -> DecodeProblem {
     DecodeProblem { problem: problem.into(), cure }
 }
 
-fn decode_known(bytes: &[u8]) -> Result<(Picture, Orientation), DecodeProblem> {
+fn decode_known(bytes: &[u8], turn: bool) -> Result<Picture, DecodeProblem> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let source = Cursor::new(bytes);
     if starts(b"\x89PNG\r\n\x1a\n") {
-        read(PngDecoder::with_limits(source, limits()), "PNG")
+        read(PngDecoder::with_limits(source, limits()), "PNG", turn)
     } else if starts(b"\xff\xd8\xff") {
         if is_cut_short(bytes) {
             return Err(problem("the JPEG picture is cut short", REPLACE));
         }
-        read(JpegDecoder::new(source), "JPEG")
+        read(JpegDecoder::new(source), "JPEG", turn)
     } else if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        read(WebPDecoder::new(source), "WebP")
+        read(WebPDecoder::new(source), "WebP", turn)
     } else if starts(b"GIF87a") || starts(b"GIF89a") {
-        read(GifDecoder::new(source), "GIF")
+        read(GifDecoder::new(source), "GIF", turn)
     } else if starts(b"BM") {
-        read(BmpDecoder::new(source), "BMP")
+        read(BmpDecoder::new(source), "BMP", turn)
     } else if [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"].into_iter().any(|magic| starts(magic)) {
-        read(TiffDecoder::new(source), "TIFF")
+        read(TiffDecoder::new(source), "TIFF", turn)
     } else if bytes.is_empty() {
         Err(problem("the picture is empty", REPLACE))
     } else {
@@ -112,17 +112,11 @@ fn limits() -> Limits {
     limits
 }
 
-/// The JPEG decoder fills the missing part with grey and says nothing. Inside the data of a scan the byte FF
-/// is escaped, so the end marker after the last start of a scan is there if and only if the scan is whole.
-fn is_cut_short(jpeg: &[u8]) -> bool {
-    let last = |marker: [u8; 2]| jpeg.windows(2).rposition(|pair| pair == marker);
-    last([0xff, 0xd9]) < last([0xff, 0xda])
-}
-
 fn read(
     decoder: Result<impl ImageDecoder, ImageError>,
     format: &str,
-) -> Result<(Picture, Orientation), DecodeProblem> {
+    turn: bool,
+) -> Result<Picture, DecodeProblem> {
     let explain = |error: ImageError| match error {
         ImageError::Limits(_) => too_large(),
         ImageError::Unsupported(_) => {
@@ -139,7 +133,7 @@ fn read(
     }
     decoder.set_limits(limits()).map_err(explain)?;
     // A note that cannot be read is no reason to refuse the pixels.
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let noted = if turn { decoder.orientation().ok() } else { None };
     let colour = decoder.color_type();
     let mut pixels = vec![0; usize::try_from(total).map_err(|_| too_large())?];
     decoder.read_image(&mut pixels).map_err(explain)?;
@@ -153,7 +147,8 @@ fn read(
         ColorType::Rgba8 | ColorType::Rgba16 => (3, over_white::<4>(&pixels)),
         other => return Err(problem(format!("pixels of kind {other:?}"), "convert it to an 8-bit PNG")),
     };
-    Ok((Picture { width: width as usize, height: height as usize, channels, pixels }, orientation))
+    let picture = Picture { width: width as usize, height: height as usize, channels, pixels };
+    Ok(upright(picture, noted.unwrap_or(Orientation::NoTransforms)))
 }
 
 fn too_large() -> DecodeProblem {

@@ -9,6 +9,7 @@ pub mod dtd;
 pub mod folder;
 pub mod idx;
 mod intake;
+mod jpeg_markers;
 pub mod listing;
 pub mod manifest;
 pub mod mat;
