@@ -134,8 +134,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     waiting.finish_and_clear();
     if arguments.json {
         let tasks = results.into_iter().map(EvaluateResult::Task);
-        let all: Vec<EvaluateResult> =
-            tasks.chain(unseen.into_iter().map(EvaluateResult::Unseen)).collect();
+        let all: Vec<EvaluateResult> = tasks.chain(unseen.into_iter().map(EvaluateResult::Unseen)).collect();
         return match all.as_slice() {
             [one] => print_json(one),
             all => print_json(&all),

@@ -38,11 +38,9 @@ fn turned_jpeg(picture: &RgbImage) -> Vec<u8> {
     picture.write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
     let jpeg = jpeg.into_inner();
     // A TIFF header, one entry: tag 0x0112 (orientation), type SHORT, one value, 3 (turned by 180 degrees).
-    let tiff = [
-        &b"Exif\0\0MM\0*\0\0\0\x08"[..],
-        &[0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0],
-    ]
-    .concat();
+    let tiff =
+        [&b"Exif\0\0MM\0*\0\0\0\x08"[..], &[0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0]]
+            .concat();
     let length = (tiff.len() as u16 + 2).to_be_bytes();
     [&jpeg[..2], &[0xff, 0xe1], &length, &tiff, &jpeg[2..]].concat()
 }
@@ -97,7 +95,10 @@ fn splits_are_no_classes_and_missing_folders_no_data_sets() {
     let learned: Value = serde_json::from_str(&machine.lmc(words).out).unwrap();
     let classes = learned["data"]["classes"].as_array().unwrap();
     assert_eq!(classes.len(), 2);
-    assert_eq!((&classes[0]["train"], &classes[0]["val"], &classes[0]["test"]), (&12.into(), &12.into(), &12.into()));
+    assert_eq!(
+        (&classes[0]["train"], &classes[0]["val"], &classes[0]["test"]),
+        (&12.into(), &12.into(), &12.into())
+    );
     let missing = machine.lmc("learn n.lmc --task x --data photos/summer");
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("no such folder or file"), "{}", missing.err);

@@ -8,7 +8,7 @@ use lmc::{NetworkConfig, Protocol, Result, TaskData, TaskReport, TestSet};
 use lmc_methods::checkpoint::parse;
 use lmc_methods::method::given_task;
 use lmc_methods::{Capacity, Listen, Method, MethodConfig};
-use lmc_streams::{Catalog, DataDirs, OwnTask, Seed};
+use lmc_streams::{Catalog, DataDirs, OwnTask};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -89,7 +89,7 @@ fn main() -> Result<()> {
     let device = Device::flex();
     let mut method = MajorityConfig::default().init(&NetworkConfig::default(), 1, &device)?;
     let name = "generated-digits";
-    let own = OwnTask { name: name.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+    let own = OwnTask { name: name.into(), val_fraction: 0.1, ..OwnTask::default() };
     let task = own.read(name, &Catalog::new(DataDirs::default()))?;
     method.learn((&task).into(), &mut |_| Ok(()))?;
     let classifier = method.classifier()?;

@@ -272,8 +272,7 @@ mod tests {
     /// The same task twice gives two memories, their sum, or their mean.
     #[test]
     fn how_tasks_are_summed() -> Result<()> {
-        let own =
-            OwnTask { name: "digits".into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+        let own = OwnTask { name: "digits".into(), val_fraction: 0.1, ..OwnTask::default() };
         let task = own.read("generated-digits", &Catalog::new(DataDirs::default()))?;
         for (anchors, memories, times) in
             [(Anchors::PerTask, 2, 1.0), (Anchors::Latest, 1, 2.0), (Anchors::RunningMean, 1, 1.0)]

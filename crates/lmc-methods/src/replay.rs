@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use lmc::internals::training::checkpoint::State;
 use lmc::internals::training::step::cross_entropy;
 use lmc::{Error, NetworkConfig, Result, TaskData};
-use lmc_streams::{Batch, Normalisation, Random, Seed, TaskSet};
+use lmc_streams::{Batch, ImageShape, Normalisation, PixelScale, Random, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 
 use self::buffer::{Buffer, StoredImage};
@@ -173,23 +173,18 @@ impl Rehearsal {
         let tasks = places.len().max(1);
         let each = self.config.training.batch.div_ceil(tasks);
         let [_, channels, height, width] = batch.shape;
-        let mut pixels = Vec::with_capacity(each * tasks * channels * height * width);
+        let mut stored = Batch::default();
+        stored.clear(ImageShape { channels, height, width });
         let mut labels = Vec::with_capacity(each * tasks);
         for (task, places) in places.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+            let scale = PixelScale::new(self.normalisations[task].as_ref(), channels)?;
             for _ in 0..each {
                 let image = &self.buffer.stored[places[random.below(places.len())]];
-                let planes = image.bytes.chunks_exact((height * width).max(1)).enumerate();
-                for (channel, plane) in planes {
-                    let (mean, deviation) = match &self.normalisations[task] {
-                        Some(scale) => (scale.mean[channel], scale.deviation[channel]),
-                        None => (0.0, 1.0),
-                    };
-                    pixels.extend(plane.iter().map(|&byte| (f32::from(byte) / 255.0 - mean) / deviation));
-                }
+                stored.push(&image.bytes, image.label, 0, &scale);
                 labels.push((task, image.label));
             }
         }
-        Ok((pixels, labels))
+        Ok((stored.images, labels))
     }
 }
 

@@ -25,7 +25,7 @@ fn network() -> NetworkConfig {
 }
 
 fn task(family: &str) -> Task {
-    let own = OwnTask { name: family.into(), size: 32, channels: 3, val_fraction: 0.1, seed: Seed::root(1) };
+    let own = OwnTask { name: family.into(), val_fraction: 0.1, ..OwnTask::default() };
     let mut task = own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
     task.train = task.train.thinned(64);
     task.val = task.val.thinned(20);
