@@ -89,10 +89,10 @@ pub fn run(bench: &Bench) -> Result<()> {
     // One pool for our kernels and for burn; a number of threads may be too large for the machine to start.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     if bench.growth {
-        return bench_growth::run(bench.seconds, bench.json);
+        return bench_growth::run(bench.seconds, &device, bench.json);
     }
     if bench.methods {
-        return bench_methods::run(bench.seconds, bench.json);
+        return bench_methods::run(bench.seconds, &device, bench.json);
     }
     let bar = output::spinner("measuring matrix multiply".into());
     let peak = matrix_multiply_peak(&device);

@@ -5,7 +5,7 @@ use lmc::internals::inference::BatchPrior;
 use lmc::internals::module::Origin;
 use lmc::internals::network::head::HeadSelection;
 use lmc::internals::tensors::{images, train};
-use lmc::{Model, ModelConfig, Preset, TaskData};
+use lmc::{Device, Model, ModelConfig, Preset, TaskData};
 use lmc_bench::process::{peak_memory, reset_peak_memory};
 use lmc_bench::{median, times};
 use lmc_streams::{BatchConfig, Seed};
@@ -27,14 +27,14 @@ struct Row {
 }
 
 /// Measures and prints.
-pub fn run(seconds: f64, json: bool) -> Result<()> {
+pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
     let data = TaskData::from(&task);
     let mut rows = Vec::new();
     for modules in SIZES {
         bar.set_message(format!("{modules} modules per layer"));
-        let mut model = grown(modules, data)?;
+        let mut model = grown(modules, data, device)?;
         reset_peak_memory();
         let train_step_ms = time(seconds, || model.epoch(data, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
@@ -85,8 +85,8 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
 }
 
 /// A network in the middle of a task: all modules but one per layer are frozen.
-fn grown(modules: usize, data: TaskData<'_>) -> Result<Model> {
-    let mut config = ModelConfig::new(Preset::SMinus).seed(1);
+fn grown(modules: usize, data: TaskData<'_>, device: &Device) -> Result<Model> {
+    let mut config = ModelConfig::new(Preset::SMinus).seed(1).device(device.clone());
     // Nothing may be added while the clock runs.
     config.learner.expansion.threshold = f64::INFINITY;
     let mut model = config.init()?;

@@ -18,7 +18,7 @@ struct Row {
 }
 
 /// Measures and prints: a batch of 64 in the first task of S-, where LMC has one module per layer.
-pub fn run(seconds: f64, json: bool) -> Result<()> {
+pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
     let data = TaskData::from(&task);
@@ -31,7 +31,7 @@ pub fn run(seconds: f64, json: bool) -> Result<()> {
         let training = Table::from_iter([("training".to_owned(), Value::Table(epochs.clone()))]);
         let settings =
             entry.resolve("s_minus", epochs).or_else(|_| entry.resolve("s_minus", training)).map_err(bad)?;
-        let mut method = entry.init(&settings, &NetworkConfig::default(), 1, &Device::flex())?;
+        let mut method = entry.init(&settings, &NetworkConfig::default(), 1, device)?;
         method.begin(data)?;
         let step = times(seconds, || method.epoch(data, &mut |_| Ok(())).map(drop))?;
         measured.push((entry.name, median(step)));

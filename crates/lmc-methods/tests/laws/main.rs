@@ -17,7 +17,7 @@ use lmc::{NetworkConfig, Protocol, TaskReport};
 use lmc_methods::registry::overlay;
 use lmc_methods::training::TrainingConfig;
 use lmc_methods::{Method, MethodEntry, find, methods};
-use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Seed, Task};
+use lmc_streams::{BatchConfig, Catalog, DataDirs, OwnTask, Task};
 use toml::Table;
 
 fn network() -> NetworkConfig {
