@@ -138,7 +138,8 @@ pub struct Hat {
 }
 
 /// The open task. Unlike other baselines HAT keeps the state with the lowest validation loss, and uses no Adam.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct HatTraining {
     task: String,
     /// Epochs that are done.
@@ -151,7 +152,8 @@ struct HatTraining {
     waited: usize,
     /// Epoch, validation loss and accuracy of the best state.
     best: Option<(usize, f64, f64)>,
-    /// Copy of the best state.
+    /// Copy of the best state; `best.*` among the tensors of a state.
+    #[serde(skip)]
     tensors: Vec<NamedTensor>,
 }
 
@@ -200,13 +202,13 @@ impl Hat {
     /// The mean mask over channels that earlier tasks do not use: keeps masks small.
     fn regulariser(&self, masks: &[Tensor<1>]) -> Tensor<1> {
         let mut sum = tensor(vec![0.0], [1], &self.device);
-        let mut free = 0.0;
+        let mut unused = 0.0;
         for (mask, used) in masks.iter().zip(&self.used) {
             let left: Vec<f32> = used.iter().map(|used| 1.0 - used).collect();
-            free += left.iter().map(|&left| f64::from(left)).sum::<f64>();
+            unused += left.iter().map(|&left| f64::from(left)).sum::<f64>();
             sum = sum + (mask.clone() * tensor(left, [used.len()], &self.device)).sum();
         }
-        sum.div_scalar(free.max(1e-6) as f32)
+        sum.div_scalar(unused.max(1e-6) as f32)
     }
 
     /// One step of gradient descent.
@@ -361,14 +363,10 @@ impl Method for Hat {
             let (name, shape) = (format!("used{number}"), vec![used.len()]);
             tensors.push(NamedTensor { name, shape, values: used.clone() });
         }
-        let open = self.open.as_ref().map(|open| {
+        if let Some(open) = &self.open {
             tensors.extend(prefixed("best", open.tensors.clone()));
-            json!({
-                "task": open.task, "epoch": open.epoch, "epochs": open.epochs, "rate": open.rate,
-                "waited": open.waited, "best": open.best,
-            })
-        });
-        Ok(state_of(json!({ "classes": classes, "open": open }), &self.model, tensors))
+        }
+        Ok(state_of(json!({ "classes": classes, "open": self.open }), &self.model, tensors))
     }
 
     fn restore(&mut self, state: State) -> Result<()> {
@@ -387,18 +385,9 @@ impl Method for Hat {
                 None => return Err(damaged("masks are missing")),
             }
         }
-        let open = &state.document["open"];
-        self.open = None;
-        if !open.is_null() {
-            self.open = Some(HatTraining {
-                task: parse(&open["task"])?,
-                epoch: parse(&open["epoch"])?,
-                epochs: parse(&open["epochs"])?,
-                rate: parse(&open["rate"])?,
-                waited: parse(&open["waited"])?,
-                best: parse(&open["best"])?,
-                tensors: below("best", &state.tensors).into_values().collect(),
-            });
+        self.open = parse(&state.document["open"])?;
+        if let Some(open) = &mut self.open {
+            open.tensors = below("best", &state.tensors).into_values().collect();
             self.make_trainable();
         }
         Ok(())

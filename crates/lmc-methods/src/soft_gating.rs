@@ -194,20 +194,21 @@ impl Method for SoftGating {
         let (epoch, epochs) = search.progress();
         let scale = self.config.training.normalisation(data.train);
         let seed = self.seed.named("batches").numbered(search.training.number as u64).numbered(epoch as u64);
-        let old = self.model.pool.layers.iter().map(|layer| frozen(layer)).collect::<Result<Vec<_>>>()?;
+        let frozen_layers =
+            self.model.pool.layers.iter().map(|layer| frozen(layer)).collect::<Result<Vec<_>>>()?;
         let batches = self.config.training.shuffled(seed, scale.as_ref()).init(data.train)?;
         let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
         for batch in batches {
             let mut x = images(&batch, &self.device);
-            for (layer, old) in old.iter().enumerate() {
+            for (layer, modules) in frozen_layers.iter().enumerate() {
                 let new = match layer.checked_sub(from).and_then(|at| search.parts.modules.get_mut(at)) {
                     Some(module) => Some(module.forward(x.clone(), false)?),
                     None => None,
                 };
-                x = match (old, new) {
-                    (Some(old), new) => {
+                x = match (modules, new) {
+                    (Some(modules), new) => {
                         let weights = search.parts.controller.weights(layer, &x)?;
-                        weighted_sum(old.forward(x, Kernels::Fused)?, new, weights, Kernels::Fused)?
+                        weighted_sum(modules.forward(x, Kernels::Fused)?, new, weights, Kernels::Fused)?
                     }
                     // The first task's one module needs no controller.
                     (None, Some(new)) => new,
