@@ -33,11 +33,16 @@ pub fn show(found: &ReadReport, plan: &TrainingPlan, progress: Option<(usize, us
     let done = progress.map_or(0, |(done, _)| done);
     let resumed = if done > 0 { format!(", {done} of them done") } else { String::new() };
     print(&format!(
-        "plan: {} epochs of {} steps{resumed}; about {} on this machine, more if modules are added",
-        plan.epochs,
-        plan.steps,
+        "plan: {} of {}{resumed}; about {} on this machine, more if modules are added",
+        counted(plan.epochs, "epoch"),
+        counted(plan.steps, "step"),
         duration(plan.time)
     ))
+}
+
+/// `1 epoch`, `2 epochs`.
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A duration as a person says it.

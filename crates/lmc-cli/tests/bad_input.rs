@@ -192,7 +192,11 @@ fn a_link_that_leads_back_up() {
 #[test]
 fn nothing_readable_at_all() {
     let machine = Machine::new();
-    refused(&machine, "data show nowhere", &["no data set called 'nowhere'", "lmc data list"]);
+    refused(
+        &machine,
+        "data show nowhere",
+        &["no data set, folder or file called 'nowhere'", "lmc data list"],
+    );
     fs::write(machine.path("notes.txt"), "hello").unwrap();
     refused(&machine, "data show notes.txt", &["notes.txt", ".csv"]);
     machine.png("one/cat/a.png", 8, 1);

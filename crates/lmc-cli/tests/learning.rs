@@ -50,7 +50,7 @@ fn a_model_file_from_its_first_task_to_a_merge() {
     folder(&machine, "textures", Family::Textures, 4, 12);
     let first = machine.lmc(&format!("learn shop.lmc --task digits --data digits {SMALL}"));
     assert_eq!(first.code, 0, "{}", first.err);
-    for part in ["all classes", "plan: 4 epochs of 2 steps", "validation accuracy", "written: shop.lmc"] {
+    for part in ["all classes", "plan: 4 epochs of 1 step;", "validation accuracy", "written: shop.lmc"] {
         assert!(first.out.contains(part), "'{part}' is not in: {}", first.out);
     }
     let words = "learn shop.lmc --task textures --data textures --epochs 4 --check digits=digits --json";

@@ -187,7 +187,10 @@ fn wrong_words_get_one_line_with_the_nearest_name() {
     let machine = Machine::new();
     for (words, parts) in [
         ("streams show s_minsu", ["no stream called 's_minsu'", "did you mean 's_minus'"]),
-        ("streams show s_minus --from mnits", ["no data set called 'mnits'", "did you mean 'mnist'"]),
+        (
+            "streams show s_minus --from mnits",
+            ["no data set, folder or file called 'mnits'", "did you mean 'mnist'"],
+        ),
         ("streams show cmnist_ood_train --from mnist,svhn", ["2 given", "1 roles"]),
         ("streams show missing.toml", ["missing.toml", "No such file"]),
         (
