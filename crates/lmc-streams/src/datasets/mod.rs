@@ -9,6 +9,7 @@ mod fetch;
 pub mod get;
 pub mod known;
 pub mod locate;
+mod official_files;
 #[cfg(feature = "download")]
 mod transfer;
 #[cfg(feature = "download")]

@@ -93,7 +93,7 @@ mod archives {
 
     /// Stands for the zip files where this build cannot open any.
     #[derive(Default)]
-    pub(in crate::formats) struct ZipFiles;
+    pub(in crate::formats) struct ZipFiles {}
 
     impl ZipFiles {
         /// Says that the feature is off.
