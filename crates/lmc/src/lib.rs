@@ -1,4 +1,4 @@
-//! Local Module Composition: a network that grows out of small modules and does not forget.
+//! Local Module Composition: a network that grows out of small modules, whose old parameters never change.
 //!
 //! ```
 //! # use lmc::{Model, ModelConfig, Picture, Preset};
@@ -29,21 +29,26 @@
 //! # }
 //! ```
 //!
-//! The ideas of the paper in their order, a file for each:
+//! The ideas in order, with where each lives (what is not the paper's is marked as ours):
 //!
 //! 1. **A module** ([`internals::module`]) has a *functional* component, which computes ([`internals::module::functional`]), and a *structural*
 //!    component, which scores how well an input fits ([`internals::module::structural`]): a decoder that reconstructs the module's
-//!    input from its output, or an invertible map driven to zero. The structural loss is small for familiar inputs.
+//!    input from its output, or an invertible map whose output is trained towards zero. Its loss is small for familiar inputs.
 //! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`] turns their structural losses
-//!    into weights, without a task ID, and the layer's output is the weighted sum.
+//!    into weights, a softmax over modules times a prior that the batch shares, without a task ID; the layer's output is
+//!    the weighted sum.
 //! 3. **A network** ([`internals::network`]) is layers and, for each task, a head with a structural component of its own
 //!    ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop over layers.
 //! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean and deviation of its structural loss
-//!    ([`internals::module::statistics`]). When a batch is an outlier for all modules of a layer, a new one is added.
-//! 5. **Projection** ([`internals::growth::projection`]): the new module is first trained to give outputs that the modules above it know.
-//! 6. **Training** ([`internals::training`]) does this batch by batch. When a task is learned, everything is frozen.
-//! 7. **Inference** ([`internals::inference`]) finds the task of an image by itself: by structural loss, or by the distribution of each
-//!    task's scores; an image that fits none is new; the evaluator counts how often it is right.
+//!    ([`internals::module::statistics`]). From the second task on, when a batch's loss is unusual (z >= z')
+//!    for all modules of a layer, a new one is added; it starts as their mean, a copy, or at random.
+//! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the structural losses of
+//!    the modules above it, so that its outputs fit them.
+//! 6. **Training** ([`internals::training`]) does this batch by batch. After the last epoch the state with the best validation accuracy is
+//!    restored and everything is frozen.
+//! 7. **Inference** ([`internals::inference`]) finds the head of an image by itself: by structural loss or, ours, together with the
+//!    likelihood of the head's and layers' losses for each task; an image that is unlikely for all is new (ours).
+//!    [`internals::inference::evaluation`] measures accuracy under the four test [`Protocol`]s.
 //! 8. **Merging** ([`Model::merge`]) puts models that were trained apart side by side, without data and without training.
 //!
 //! [`Preset`] has the hyperparameters of the paper, [`Model::save`] writes the model file, and an [`Observer`] hears

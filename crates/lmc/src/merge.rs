@@ -20,7 +20,7 @@ pub struct MergeReport {
     pub modules: Vec<Vec<usize>>,
     /// Tasks that got another name: model, old name, new name.
     pub renamed: Vec<[String; 3]>,
-    /// Settings in which a model differs from the first, whose settings are kept.
+    /// Models whose composition settings differ from the first model's, all of whose settings are kept.
     pub differences: Vec<String>,
 }
 

@@ -26,7 +26,8 @@ use crate::training::epoch::TaskCaches;
 use crate::training::step::GrowingTask;
 use crate::training::{TaskData, TaskReport, TaskTraining};
 
-/// Hears what happens while a task is learned; an error stops the training.
+/// Receives the events of learning. An error ends the training: after [`Event::EpochEnded`] the task resumes exactly, after
+/// an event inside an epoch it repeats the epoch from the parameters that it has reached. Checkpoints belong to the former.
 pub type Observer<'a> = dyn FnMut(&Model, Event) -> Result<()> + 'a;
 
 /// Settings of a new model. [`ModelConfig::init`] makes it.
@@ -134,7 +135,7 @@ impl Model {
         self.learn_with(data, &mut |_, _| Ok(()))
     }
 
-    /// Learns a task, and tells an observer of every step; it can stop the training by an error.
+    /// Learns a task; an observer receives every event and can end the training by an error.
     pub fn learn_with<'a>(
         &mut self,
         data: impl Into<TaskData<'a>>,

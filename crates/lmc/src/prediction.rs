@@ -1,4 +1,4 @@
-//! What a model says about one picture.
+//! The prediction for one picture: task, class, probability, novelty, module weights.
 
 use lmc_streams::{Batch, ImageShape, Picture, PixelScale};
 use serde::Serialize;
@@ -19,7 +19,8 @@ pub struct Prediction {
     pub probability: f64,
     /// Whether the picture fits no task; `None` if the model was never calibrated.
     pub novel: Option<bool>,
-    /// Weight of each module in the picture's forward pass, `[layer][module]`.
+    /// Weight of each module in the picture's forward pass, `[layer][module]`, up to the last module that the task's head
+    /// sees.
     pub module_weights: Vec<Vec<f64>>,
 }
 

@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 /// What a tensor is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A parameter of a functional component or a classifier: learns from the functional signal.
+    /// A parameter of a functional component or a classifier: trained at `learning_rate`.
     Functional,
-    /// A parameter of a structural component: learns from its own structural loss.
+    /// A parameter of a structural component: trained at `structural_learning_rate`.
     Structural,
     /// A running statistic of a batch norm: follows the data.
     Buffer,

@@ -2,7 +2,6 @@
 //! adapter (Debian's `mesa-vulkan-drivers` has one in software), and says `skipped` where there is none.
 #![allow(clippy::unwrap_used)]
 
-#[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
 mod small;
 
 #[test]

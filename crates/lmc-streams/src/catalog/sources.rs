@@ -63,6 +63,10 @@ impl Catalog {
     /// Reads a known or generated set, or a path, all by the caller's own preparation. Sets that are grey as a whole
     /// may stay grey where RGB is wanted: a [`crate::TaskSet`] replicates them.
     pub fn read_with(&self, source: &str, options: &ReadOptions<'_>) -> Result<Dataset> {
+        // A user's own folder comes before a known name: `lmc learn --data mnist` beside a folder `mnist` means the folder.
+        if Path::new(source).exists() {
+            return formats::read_any(Path::new(source), options);
+        }
         match self.find(source)? {
             FoundSource::Generated(family) if family.is_grey() => {
                 let prepare = options.prepare.keeping_grey();

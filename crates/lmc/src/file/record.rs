@@ -1,4 +1,5 @@
-//! The model file: one safetensors file that holds all there is to know about a model.
+//! The model file: one safetensors file with network, settings and preparation. The state of an open task is in checkpoints
+//! ([`Model::save_checkpoint`]).
 //!
 //! Tensors are named by their place (`layer2.module1.functional.conv.weight`, `head0.classifier.bias`); everything else,
 //! configuration, class and task names, statistics and the origin of every module, is JSON in the header's metadata.
@@ -257,7 +258,7 @@ struct Load<'a> {
     take: &'a mut dyn FnMut(&str) -> Option<NamedTensor>,
     path: &'a Path,
     problem: Option<Error>,
-    /// Looked at, not used yet.
+    /// Tensor that `preview` has read and nobody has used yet.
     first: Option<NamedTensor>,
 }
 

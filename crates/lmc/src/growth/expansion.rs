@@ -1,12 +1,12 @@
-//! Expansion: when every module of a layer says "never seen this", a new one is added (paper §3.1).
+//! Expansion: when a batch is an outlier for every module of a layer, a new module is added (paper §3.1).
 //!
 //! ```text
 //! layer grows      if all its modules are frozen and z_m >= z' for every module m
-//! batch is outlier of module m if z_m > z'                                  training weights only
+//! batch is outlier of module m if z_m > z'   (for weights in training)
 //! ```
 //!
 //! Layers are tested from the input upwards while a training batch passes through. A layer with a trainable module does
-//! not grow, so there is at most one new module per layer and task, and one per batch.
+//! not grow, so there is at most one new module per layer and task and, while projection phases have steps, one per batch.
 //!
 //! The two comparisons differ at equality, and both are the authors': a layer grows at `z = z'`, and an outlier lies
 //! beyond it. Floating-point scores meet the threshold exactly only at `z' = 0`, where the difference matters: a batch
@@ -129,8 +129,9 @@ impl ExpansionConfig {
         module
     }
 
-    /// Weights `[module][image]` of a training batch. Once a layer has a trainable module, frozen modules of which the
-    /// batch is an outlier lose their weight.
+    /// Weights `[module][image]` of a training batch. If the layer has a trainable module and selection is soft, `outliers`
+    /// decides whether frozen modules for which the batch is an outlier lose their weight; by default only if it is one
+    /// for all of them.
     pub fn training_weights(
         &self,
         layer: &Layer,

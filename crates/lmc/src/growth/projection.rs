@@ -1,8 +1,8 @@
 //! Projection and accumulation: which loss reaches which parameter, and when (paper §3.2, appendix A.2).
 //!
-//! Adding a module at a layer starts a *projection phase*. The structural losses of the modules above, which stay frozen,
-//! are then part of the objective, and their gradients reach the new module through them: its output becomes an input
-//! that they were trained on. No module is added meanwhile. In the *accumulation phase* that follows, modules may be added again.
+//! Adding a module at a layer starts a *projection phase*. Besides cross-entropy, the weighted structural losses of all modules
+//! are then in the objective; those of frozen modules above send gradients to the new module: its output becomes an input that
+//! they were trained on. No module is added meanwhile. In the *accumulation phase* that follows, modules may be added again.
 //!
 //! Paper: the structural signal from above is said to go on in the accumulation phase. In the runs behind its tables it
 //! does not; [`ProjectionConfig::signal_in_accumulation`] switches it on.
@@ -21,7 +21,8 @@ pub struct ProjectionConfig {
     pub functional_signal: bool,
     /// Whether the structural signal from above goes on in the accumulation phase; false by default.
     pub signal_in_accumulation: bool,
-    /// Epochs that a task gets at least after a projection phase; 10 by default.
+    /// Epochs that a task gets at least after the projection phase of a new module or, in the last layer, after its
+    /// addition; 10 by default.
     pub epochs_after: usize,
     /// Whether the epoch of an addition goes without validation; false by default.
     pub skip_validation_on_addition: bool,
@@ -83,7 +84,8 @@ impl Phase {
         config.epochs > 0 && self.counts_all_modules(config)
     }
 
-    /// How the trainable module of a layer is trained: above the newest module it is frozen and passes the signal down.
+    /// How the trainable module of a layer is trained. Above the newest module its functional parameters get no gradient,
+    /// its structural component is still trained, and its structural loss sends gradients down.
     pub fn trainable_module(self, layer: usize, joint: bool) -> ModuleMode {
         let above = matches!(self, Self::Projection { layer: Some(newest), .. } if layer > newest);
         ModuleMode { frozen: above, attached: above || joint }

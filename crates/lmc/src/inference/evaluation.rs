@@ -201,7 +201,7 @@ impl Evaluator<'_> {
         Ok(counts)
     }
 
-    /// Counts of each test set under all protocols, in the order of [`Evaluation`].
+    /// Counts under all protocols, one [`Evaluation`] for each test set.
     pub fn evaluate_all(&self, sets: &[TestSet<'_>], seed: &Seed) -> Result<Vec<Evaluation>> {
         let mixed = self.evaluate_mixed(sets, seed)?;
         let all = sets.iter().zip(mixed).map(|(set, mixed)| {

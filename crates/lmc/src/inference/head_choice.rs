@@ -20,8 +20,8 @@ use crate::network::head::HeadSelection;
 pub enum HeadChoice {
     /// Structural losses of the heads behind all modules: the paper's.
     StructuralLoss,
-    /// Structural losses, together with how likely the scores before a head are for its task. Structural losses alone
-    /// while a head has no such distribution.
+    /// Structural losses, together with how likely the scores before a head are for its task. Structural losses alone for
+    /// all heads if any of them has no such distribution (a task with too few validation images).
     #[serde(alias = "familiarity")]
     TaskGaussian,
 }

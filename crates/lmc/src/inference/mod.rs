@@ -9,7 +9,8 @@
 //! | [`evaluation`] | accuracy under a test protocol, for any method |
 //!
 //! In the paper all modules compete for every image. A module that came later may then take over the images of an old
-//! task: no parameter changed, and still the prediction does. But frozen modules never change, so the network *contains*
+//! task: no parameter changed, and still the prediction does. But frozen modules do not change (batch norms follow the data
+//! only with `adapt_batch_norm` and in [`Model::warm_up`]), so the network *contains*
 //! every earlier version of itself: [`Routing::AsLearned`] lets a head see only the modules that were there when its task
 //! was learned. With the task given, predictions then stay bit-identical for good. Without it a head must be chosen, by
 //! its structural loss behind all modules, as in the paper, or by the distribution of its task's scores ([`HeadChoice`]).
@@ -116,7 +117,7 @@ impl BatchPredictions {
         softmax(&self.logits[image])
     }
 
-    /// Weight of each module for an image, `[layer][module]`.
+    /// Weight of each module for an image, `[layer][module]`, up to the last module that the head sees.
     pub fn weights(&self, image: usize) -> Vec<Vec<f64>> {
         let Some(Some((trace, first))) = self.traces.get(self.heads[image]) else { return Vec::new() };
         let layers = trace.layers.iter().zip(first);

@@ -1,7 +1,7 @@
-//! Novelty: an image that fits no head and no module is something the model has never seen.
+//! Novelty: an image whose scores are unusual for every task is something the model has never seen.
 //!
-//! Every task has the distribution of its own images' scores ([`super::task_gaussian`]). An image is new if it is farther
-//! from every task than all but a small share, the rate of false alarms, of the task's own validation images.
+//! Every task has the distribution of its own images' scores ([`super::task_gaussian`]). An image is new if its score profile
+//! lies beyond the limit of every task, which is set for a rate of false alarms.
 
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,8 @@ impl NoveltyConfig {
 }
 
 impl Predictor {
-    /// Whether an image of a batch is new; `None` if no task has a distribution of scores.
+    /// Whether an image of a batch is new; `None` if no task has a distribution of scores. Needs the score profiles of all
+    /// heads, which [`Predictor::predict`] computes.
     pub fn is_novel(&self, predictions: &BatchPredictions, image: usize) -> Option<bool> {
         let calibrated = |(head, found): (usize, &crate::network::head::Head)| {
             Some(found.gaussian.as_ref()?.includes(predictions.profile(head, image)))

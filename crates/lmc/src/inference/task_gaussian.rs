@@ -36,7 +36,7 @@ pub struct TaskGaussian {
     pub limit: f64,
 }
 
-/// Number of images below which no distribution is estimated.
+/// Fewest images for one fit; the folds make it 6 for a task.
 const FEWEST: usize = 5;
 
 /// Number of folds of the images; distances in each are measured with the distribution of the others.
@@ -48,8 +48,8 @@ const SMALLEST: f64 = 1e-3;
 impl TaskGaussian {
     /// Estimates the distribution from profiles of validation images; `None` of too few.
     ///
-    /// The limit is such that about the share `false_alarms` of images is beyond it and not at home `elsewhere` (by image,
-    /// in another task) either; but a tenth of the images at most is beyond it. An image's own distance is measured
+    /// The limit is such that about the share `false_alarms` of images is beyond it and not within another
+    /// task's limit (`elsewhere[image]`) either; but a tenth of the images at most is beyond it. An image's own distance is measured
     /// without it, as a new one's is.
     pub fn of(profiles: &[Vec<f64>], elsewhere: &[bool], false_alarms: f64) -> Option<Self> {
         let gaussian = Self::fit(profiles.iter())?;

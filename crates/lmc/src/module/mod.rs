@@ -121,7 +121,7 @@ pub struct LocalModule {
     pub functional: Functional,
     /// `s(o; φ)`, which scores how well an input fits the module.
     pub structural: Structural,
-    /// Running mean and deviation of the structural loss on the module's own training batches.
+    /// Mean losses of the last batches on which the module was trained, over images that gave it weight.
     pub statistics: Statistics,
     /// Task and step in which the module was added.
     pub origin: Origin,

@@ -30,7 +30,7 @@ pub enum Relatedness {
 pub enum Prior {
     /// No prior: each sample is weighted by its own scores.
     None,
-    /// Softmax of the batch's mean loss: what the authors ran.
+    /// Softmax over modules of the score of the batch's mean loss: what the authors ran.
     MeanLoss,
     /// Mean of the samples' softmaxes. Paper: eq. 10 as printed.
     MeanSoftmax,
@@ -79,7 +79,7 @@ impl Default for CompositionConfig {
 /// A number for each module and sample, `[module][sample]`.
 pub type PerModule = Vec<Vec<f64>>;
 
-/// A loss of exactly 0 has no logarithm.
+/// Smallest loss that is scored, because 0 has no logarithm; also the loss of modules that are chosen.
 const SMALLEST_LOSS: f64 = 1e-10;
 
 impl CompositionConfig {
@@ -125,8 +125,8 @@ impl CompositionConfig {
         weights
     }
 
-    /// Weights of a batch when modules in `chosen` get a vanishing loss first: new modules, when all old ones say that
-    /// they have never seen this.
+    /// Weights of a batch when modules marked in `chosen` count with a vanishing loss: the trainable module, when the batch is
+    /// an outlier of all frozen ones (specification §1.3).
     pub fn weights_choosing(&self, losses: &[Vec<f64>], chosen: &[bool]) -> PerModule {
         let losses: PerModule = losses
             .iter()
@@ -146,7 +146,7 @@ impl CompositionConfig {
                 .map(|(losses, prior)| self.relatedness(losses[image]) / self.temperature + prior)
                 .collect();
             for (module, weight) in self.select(&softmax(&column)).into_iter().enumerate() {
-                // What 32-bit floats cannot hold is nothing: such modules need not be computed at all.
+                // Weights below the range of 32-bit floats are 0.
                 weights[module][image] = if weight < f64::from(f32::MIN_POSITIVE) { 0.0 } else { weight };
             }
         }

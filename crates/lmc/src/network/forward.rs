@@ -8,7 +8,14 @@
 //! ```
 //!
 //! Training, validation, prediction and batch-norm warm-up are this loop with another [`Weighing`]: which modules run and
-//! in which mode, and how their losses become weights. Nothing else differs between them.
+//! in which mode, and how their losses become weights. The formulas of one layer are in [`super::composition`] (weights) and
+//! [`super::layer`] (responses and their weighted sum).
+//!
+//! | `Weighing` | modules | weights |
+//! | --- | --- | --- |
+//! | training (`training/step.rs`) | frozen ones and the trainable one, which records gradients | composition, less outliers; also collects score statistics, the structural objective and requests for new modules |
+//! | warm-up (`training/step.rs`) | all, with batch norms that follow the batch | composition |
+//! | evaluation (`inference/views.rs`) | those that the head sees, with running statistics | composition, with a batch prior that is shared or per image |
 
 use burn::tensor::{Device, Tensor};
 
@@ -21,7 +28,8 @@ pub trait Weighing {
     /// Number of layers.
     fn depth(&self) -> usize;
 
-    /// Runs the modules of a layer on its input `[batch, channel, row, column]`. `cached` holds what is known already.
+    /// Runs the modules of a layer on its input `[batch, channel, row, column]`. `cached` holds
+    /// responses of frozen modules that need not be computed.
     fn respond(&mut self, layer: usize, input: &Tensor<4>, cached: CachedResponses) -> Result<Responses>;
 
     /// Turns the structural losses `[module][image]` of a layer into weights of the same shape.
@@ -40,14 +48,14 @@ pub struct LayerTrace {
 /// A forward pass with its record.
 #[derive(Clone, Debug)]
 pub struct ForwardTrace {
-    /// What the heads see, `[batch, feature]`.
+    /// Features: the input of every head, `[batch, feature]`.
     pub features: Tensor<2>,
     /// Scores and weights, layer by layer.
     pub layers: Vec<LayerTrace>,
 }
 
 /// Passes a batch of images `[batch, channel, row, column]` through all layers. `cached` are responses of the first
-/// layer's frozen modules, which see the raw images and never change.
+/// layer's frozen modules, which see the raw images.
 pub fn forward(
     images: Tensor<4>,
     cached: CachedResponses,

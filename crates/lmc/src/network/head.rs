@@ -1,8 +1,8 @@
 //! Heads: one per task, each a linear classifier with a structural component of its own (paper §3).
 //!
 //! In training the head is the task's. At test, without a task ID, every head scores the features and the one with the
-//! smallest structural loss classifies: the last layer selects one module, hard. The structural component never sends
-//! gradients into the trunk.
+//! smallest cost classifies; in the paper the cost is the structural loss
+//! ([`HeadChoice`](crate::inference::HeadChoice)). The structural component never sends gradients into the trunk.
 
 use std::ops::Range;
 
@@ -174,9 +174,9 @@ impl Walk for Head {
 pub enum HeadSelection {
     /// The head of a known task: LMC(¬A).
     Given(usize),
-    /// The head with the smallest mean structural loss over the batch: LMC(A). All samples of a batch share a task.
+    /// The head with the smallest mean cost over the batch: LMC(A). All images of a batch share a task.
     Batch,
-    /// For each sample the head with the smallest structural loss.
+    /// For each image the head with the smallest cost.
     Sample,
 }
 

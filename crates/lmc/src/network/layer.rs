@@ -19,7 +19,7 @@ use crate::tensors::{Visitor, Walk, join, numbers, rows, tensor, without_gradien
 /// A layer of modules of one shape.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// The shape.
+    /// Sizes that all modules of the layer have.
     pub config: ModuleConfig,
     modules: Vec<LocalModule>,
     packed: Option<PackedModules>,
@@ -197,7 +197,7 @@ impl Responses {
         match (self.frozen, self.trainable) {
             (None, None) => Err(Error::setting("layer", "it has no modules", "add one")),
             (None, Some((output, _))) => Ok(output),
-            // Nothing of the frozen modules is used: nothing is computed, forward or backward.
+            // All weight is on the trainable module: no weighted sum, and no gradient through the frozen outputs.
             (Some(_), Some((output, _)))
                 if weights.last().is_some_and(|trainable| trainable.iter().all(|&w| w == 1.0)) =>
             {

@@ -30,11 +30,11 @@ use layer::Layer;
 pub struct NetworkConfig {
     /// Channels of the images, 1 or 3; 3 by default.
     pub channels: usize,
-    /// Side of the images in pixels, 16 or more; 32 by default.
+    /// Side of the images in pixels, 16 to 1024; 32 by default.
     pub size: usize,
     /// Layers of modules, 2 to 6; 4 by default.
     pub depth: usize,
-    /// Channels of all maps, 1 or more; 64 by default.
+    /// Channels of all maps, 1 to 4096; 64 by default.
     pub width: usize,
     /// Structural components of the trunk; `decoder` by default.
     pub structural: StructuralKind,

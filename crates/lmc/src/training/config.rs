@@ -1,4 +1,4 @@
-//! All hyperparameters of the learner, and how many epochs a task gets. [`crate::presets`] has those of the paper.
+//! All hyperparameters of the learner, and how many epochs a task gets. [`Preset`](crate::Preset) has those of the paper.
 
 use lmc_streams::TaskSet;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl EpochBudget {
     }
 }
 
-/// The method and its hyperparameters; see [`crate::presets`] for those of the paper.
+/// The method and its hyperparameters; see [`Preset`](crate::Preset) for those of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
@@ -56,8 +56,8 @@ pub struct LearnerConfig {
     pub novelty: NoveltyConfig,
     /// λ, the weight of the structural losses, 0 or more; 10 by default.
     pub structural_weight: f64,
-    /// Whether functional components are trained on their own decoders' reconstruction loss too; false by default.
-    /// Paper: says so.
+    /// Whether functional components are trained on their own decoders' reconstruction loss too; false by default. Paper: §3
+    /// trains them so.
     pub joint_autoencoder: bool,
     /// Whether batch norms of frozen modules follow the data; false by default.
     pub adapt_batch_norm: bool,
@@ -69,7 +69,7 @@ pub struct LearnerConfig {
     pub epochs: usize,
     /// Epochs instead for tasks of 1000 training images or more; 0, the default, for no difference.
     pub epochs_large: usize,
-    /// Memory in MiB for responses of frozen modules to the images of the task; 2048 by default.
+    /// Memory in MiB for outputs of frozen first-layer modules on the images of the task; 2048 by default.
     pub cache_mib: usize,
 }
 

@@ -1,9 +1,10 @@
-//! One epoch of a task: all training batches once, then validation with the task given.
+//! One epoch of a task: all training batches once, then, outside projection phases, validation with the task given.
 
 use burn::tensor::Device;
 use lmc_streams::{Batch, BatchConfig, TaskSet};
 
 use super::cache::ResponseCache;
+use super::step::GrowingTask;
 use super::{EpochMetrics, TaskData};
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -37,6 +38,19 @@ impl Model {
         self.check_open(data)?;
         self.fill_caches(data)?;
         let Some(mut task) = self.training.take() else { return Err(Self::nothing_open()) };
+        // The task stays open whatever happens: an observer that fails must not lose it.
+        let ended = self.train_once(&mut task, data, listen);
+        self.training = Some(task);
+        listen(self, ended?)
+    }
+
+    /// Trains all batches once and validates; gives the event of the epoch's end.
+    fn train_once(
+        &mut self,
+        task: &mut GrowingTask,
+        data: TaskData<'_>,
+        listen: &mut dyn FnMut(&Self, Event) -> Result<()>,
+    ) -> Result<Event> {
         let (number, epoch) = (task.training.number, task.training.epoch);
         let seed = self.task_seed(number);
         let batches_seed = seed.named("batches").numbered(epoch as u64);
@@ -71,9 +85,7 @@ impl Model {
             val_accuracy = Some(self.validate(number, data.val)?);
         }
         task.training.end_epoch(val_accuracy, || self.network.clone());
-        let epochs = task.training.epochs;
-        self.training = Some(task);
-        listen(self, metrics.end(epochs, val_accuracy, self.network.modules()))
+        Ok(metrics.end(task.training.epochs, val_accuracy, self.network.modules()))
     }
 
     /// Accuracy on the validation images, with the task given.

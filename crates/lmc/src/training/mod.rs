@@ -37,7 +37,8 @@ pub struct TaskData<'a> {
     pub classes: &'a [String],
     /// Images to learn from.
     pub train: &'a TaskSet,
-    /// Images to choose the best epoch by; may be empty, and then the last epoch is kept.
+    /// Images to choose the best epoch by, and to estimate the distribution of scores from; may be empty, and then the last
+    /// epoch is kept and novelty is unknown.
     pub val: &'a TaskSet,
 }
 
@@ -65,7 +66,7 @@ pub struct TaskReport {
 }
 
 impl TaskReport {
-    /// The event that tells of it.
+    /// The [`Event::TaskLearned`] of the report.
     pub fn event(&self) -> Event {
         Event::TaskLearned {
             task: self.task.clone(),
@@ -76,7 +77,7 @@ impl TaskReport {
     }
 }
 
-/// One task while it is trained; `S` is a copy of the state worth keeping.
+/// One task while it is trained; `S` is a copy of the state of the epoch with the best validation accuracy.
 #[derive(Clone, Debug)]
 pub struct TaskTraining<S> {
     /// Name of the task.
@@ -93,7 +94,7 @@ pub struct TaskTraining<S> {
     pub best: Option<Best<S>>,
 }
 
-/// A state worth keeping.
+/// The state of the epoch with the best validation accuracy.
 #[derive(Clone, Debug)]
 pub struct Best<S> {
     /// The epoch after which the state was kept, from 0.
@@ -181,7 +182,7 @@ impl EpochMetrics {
         self.step
     }
 
-    /// Counts a batch and gives the event that tells of it. A loss that is not finite is an error.
+    /// Counts a batch and gives its [`Event::Step`]. A loss that is not finite is an error.
     pub fn batch(&mut self, loss: f64, cross_entropy: f64, correct: usize, images: usize) -> Result<Event> {
         if !loss.is_finite() {
             return Err(Error::Diverged { task: self.task.clone(), epoch: self.epoch + 1, loss });
@@ -195,7 +196,7 @@ impl EpochMetrics {
         Ok(event)
     }
 
-    /// The event that tells of the whole epoch, in a task of `epochs` epochs.
+    /// The [`Event::EpochEnded`] of the epoch, in a task of `epochs` epochs.
     pub fn end(self, epochs: usize, val_accuracy: Option<f64>, modules: Vec<usize>) -> Event {
         let images = self.images.max(1) as f64;
         Event::EpochEnded {

@@ -63,7 +63,7 @@ pub struct StepContext<'a> {
     pub may_grow: bool,
 }
 
-/// What a training batch gives before any parameter moves.
+/// Result of a training batch's forward pass, before any parameter moves.
 #[derive(Debug)]
 pub struct TrainingPass {
     /// The forward pass.
@@ -111,7 +111,7 @@ impl Network {
     }
 }
 
-/// Modules in training mode; weights leave out frozen modules of which the batch is an outlier.
+/// Modules in training mode; weights by composition, where `expansion.outliers` may take weight from frozen modules.
 struct TrainingWeighing<'a> {
     layers: &'a mut [Layer],
     context: StepContext<'a>,
@@ -195,7 +195,7 @@ impl Weighing for Adaptation<'_> {
     }
 }
 
-/// What one training step gave.
+/// Result of one training step.
 #[derive(Debug)]
 pub struct StepOutcome {
     /// The objective.

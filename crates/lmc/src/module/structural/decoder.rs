@@ -4,8 +4,8 @@
 //! loss = mean over channels and pixels of (sigmoid(deconv(relu(norm(deconv(o))))) - x)²
 //! ```
 //!
-//! Both the functional component and the input are detached: a decoder learns to invert whatever `f` produces. The target
-//! is the raw input; values above 1, which layers above the first have, cannot be reconstructed and are part of the score.
+//! The target, the raw input, gets no gradient. By default the module detaches its output first, so that a decoder learns to
+//! invert whatever `f` produces and does not train it ([`ModuleMode`](crate::module::ModuleMode)); values above 1, which layers above the first have, cannot be reconstructed and are part of the score.
 //!
 //! Paper: table 2 gives the last deconvolution 3 channels and a 3x3 kernel in all layers. The parameter counts beside it,
 //! and the authors' code, have as many channels as the module's input and a kernel of 3 where the side of that is even,
