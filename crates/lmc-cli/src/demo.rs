@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::output::{percent, print, spinner, table};
 use crate::progress::Progress;
 
-/// Watch a network grow over six generated tasks, beside plain fine-tuning, in about three minutes.
+/// Watch a network grow over six generated tasks, beside plain fine-tuning, in one to three minutes.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Where the model and the report go.
