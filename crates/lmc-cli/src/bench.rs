@@ -45,7 +45,7 @@ pub struct Bench {
     #[arg(long, conflicts_with_all = ["only", "plain", "growth"])]
     methods: bool,
     /// Where to compute.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", hide_possible_values = true)]
     device: DeviceName,
     /// Print JSON.
     #[arg(long)]

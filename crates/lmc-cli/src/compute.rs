@@ -11,7 +11,7 @@ pub struct Compute {
     #[command(flatten)]
     pub threads: Threads,
     /// Where to compute: cpu, or gpu in a build with `--features wgpu`.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", hide_possible_values = true)]
     device: DeviceName,
 }
 
@@ -26,9 +26,8 @@ pub struct Threads {
 /// A device by its name on the command line.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceName {
-    /// The processor.
+    // No doc comments: clap would print them, and every option of the verb on lines of its own.
     Cpu,
-    /// A graphics card; needs a build with `--features wgpu`.
     Gpu,
 }
 

@@ -16,13 +16,14 @@ use crate::output::{percent, print, print_json, spinner, table};
 /// Accuracy of a model on labelled pictures, with the task given and without.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  lmc evaluate shop.lmc --task fruit --data fruit/                              one task
-  lmc evaluate shop.lmc --task fruit --data fruit/ --task tea --data tea/       two, mixed with each other as well
-  lmc evaluate runs/NAME/model.safetensors --stream s_minus --head-choice task_gaussian   a stream, not by the paper's rule
-  lmc evaluate shop.lmc --task fruit --data fruit/ --unseen cars/               are pictures of no task called new?
-The test split of the data is used, or all of them if they have none. Protocols: 'task given' and 'batches of one task'
-use batches of one task, with its name and without; 'mixed batches' shuffles all images of the command into batches;
-'single images' takes each image on its own. The last two are not given the task.")]
+  lmc evaluate shop.lmc --task fruit --data fruit/                     one task
+  lmc evaluate shop.lmc --task fruit --data fruit/ --task tea --data tea/
+  lmc evaluate runs/NAME/model.safetensors --stream s_minus            all tasks of a stream
+  lmc evaluate shop.lmc --task fruit --data fruit/ --unseen cars/      are cars called new?
+
+Protocols: 'task given' and 'batches of one task' take batches of one task, with its name and
+without. 'mixed batches' shuffles all images of the command into batches. 'single images' takes
+each image on its own. Images are the test split of the data, or all if there is none.")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,

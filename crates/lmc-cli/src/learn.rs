@@ -23,10 +23,10 @@ use crate::progress::Progress;
 /// Teach a model file a new task; the file is made if there is none. Its modules of earlier tasks stay as they are.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  lmc learn shop.lmc --task fruit --data fruit/              a folder with one folder of pictures per class
-  lmc learn shop.lmc --task bread --data bread.csv           a list with the columns path,label
-  lmc learn shop.lmc --task tea --data tea/ --check fruit=fruit/   and the accuracy of an old task, before and after
-  lmc learn digits.lmc --task mnist --data mnist             a known data set on this machine
+  lmc learn shop.lmc --task fruit --data fruit/      a folder with a folder of pictures per class
+  lmc learn shop.lmc --task bread --data bread.csv   a list with the columns path,label
+  lmc learn shop.lmc --task tea --data tea/ --check fruit=fruit/     an old task, before and after
+  lmc learn digits.lmc --task mnist --data mnist     a known data set on this machine
 A task that was interrupted resumes with the same command.")]
 pub struct Arguments {
     /// The model file.

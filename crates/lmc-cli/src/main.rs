@@ -37,7 +37,7 @@ use lmc_streams::{Catalog, DataDirs, Error};
 #[derive(Parser, Debug)]
 #[command(name = "lmc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Examples:
-  lmc demo                                       a network grows over six generated tasks, in one to three minutes
+  lmc demo                                       a network grows over six generated tasks
   lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
   lmc predict shop.lmc photo.jpg                 and classifies, without being given the task
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper

@@ -20,8 +20,8 @@ use crate::streams::generated_instead;
 #[command(after_help = "Examples:
   lmc run experiments/ctrl/lmc_a/s_minus.toml                            the paper's S- by LMC(A)
   lmc run experiments/ctrl/lmc_a/s_minus.toml --set learner.epochs=10    shorter
-  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a baseline, with its own settings
-  lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed, a directory of its own")]
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set method=ewc           by a baseline
+  lmc run experiments/ctrl/lmc_a/s_minus.toml --set seed=7 --out runs/7  another seed")]
 pub struct Arguments {
     /// The experiment, a .toml file.
     experiment: PathBuf,

@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Where to compute: cpu, or gpu in a build with `--features wgpu`.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", hide_possible_values = true)]
     device: DeviceName,
 }
 
