@@ -3,9 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod picture_tree;
+
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Cursor;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,33 +14,8 @@ use std::path::Path;
 use image::ImageFormat;
 use lmc_streams::formats::{dtd, folder, manifest, omniglot, read_any};
 use lmc_streams::{Catalog, DataDirs, Dataset, Prepare, ReadOptions, Result, Split};
+use picture_tree::{all, encode, png, tree};
 use tempfile::TempDir;
-
-fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
-    let image = image::RgbImage::from_pixel(width, height, image::Rgb([grey; 3]));
-    let mut bytes = Cursor::new(Vec::new());
-    image.write_to(&mut bytes, format).unwrap();
-    bytes.into_inner()
-}
-
-fn png(grey: u8) -> Vec<u8> {
-    encode(grey, 2, 2, ImageFormat::Png)
-}
-
-/// Writes files below a new folder.
-fn tree(files: &[(&str, &[u8])]) -> TempDir {
-    let dir = TempDir::new().unwrap();
-    for (name, content) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-    dir
-}
-
-fn all() -> ReadOptions<'static> {
-    ReadOptions::all(Prepare::AS_IS)
-}
 
 /// The message of a failure: one line, with a cure.
 fn message(result: Result<Dataset>) -> String {

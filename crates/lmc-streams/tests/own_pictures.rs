@@ -3,43 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod picture_tree;
+
 use std::fs;
-use std::io::Cursor;
 use std::path::Path;
 
 use image::ImageFormat;
 use lmc_streams::formats::{folder, manifest};
 use lmc_streams::{
-    Catalog, DataDirs, FitKind, OwnTask, Picture, Preparation, Prepare, ReadOptions, Resampling, Seed, Split,
+    Catalog, DataDirs, FitKind, OwnTask, Picture, Preparation, ReadOptions, Resampling, Seed, Split,
     pictures_below,
 };
+use picture_tree::{all, encode, png, tree};
 use tempfile::TempDir;
-
-fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
-    let image = image::RgbImage::from_pixel(width, height, image::Rgb([grey; 3]));
-    let mut bytes = Cursor::new(Vec::new());
-    image.write_to(&mut bytes, format).unwrap();
-    bytes.into_inner()
-}
-
-fn png(grey: u8) -> Vec<u8> {
-    encode(grey, 2, 2, ImageFormat::Png)
-}
-
-/// Writes files below a new folder.
-fn tree(files: &[(&str, &[u8])]) -> TempDir {
-    let dir = TempDir::new().unwrap();
-    for (name, content) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-    dir
-}
-
-fn all() -> ReadOptions<'static> {
-    ReadOptions::all(Prepare::AS_IS)
-}
 
 fn skipping() -> ReadOptions<'static> {
     ReadOptions { skip_damaged: true, ..all() }

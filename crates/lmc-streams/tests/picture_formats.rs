@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod picture_tree;
+
 use std::fs;
 use std::io::Cursor;
 
@@ -9,30 +11,9 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::webp::WebPEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageFormat};
 use lmc_streams::formats::{folder, manifest};
-use lmc_streams::{Picture, Prepare, ReadOptions, pictures_below};
+use lmc_streams::{Picture, ReadOptions, pictures_below};
+use picture_tree::{all, encode, tree};
 use tempfile::TempDir;
-
-fn encode(grey: u8, width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
-    let image = image::RgbImage::from_pixel(width, height, image::Rgb([grey; 3]));
-    let mut bytes = Cursor::new(Vec::new());
-    image.write_to(&mut bytes, format).unwrap();
-    bytes.into_inner()
-}
-
-/// Writes files below a new folder.
-fn tree(files: &[(&str, &[u8])]) -> TempDir {
-    let dir = TempDir::new().unwrap();
-    for (name, content) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-    dir
-}
-
-fn all() -> ReadOptions<'static> {
-    ReadOptions::all(Prepare::AS_IS)
-}
 
 /// A TIFF structure with the orientation as its only entry: what EXIF is.
 fn exif(orientation: u8) -> Vec<u8> {
