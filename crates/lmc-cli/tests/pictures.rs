@@ -108,7 +108,7 @@ fn splits_are_no_classes_and_missing_folders_no_data_sets() {
     let words = "learn n.lmc --task x --data generated-digits --width 8 --depth 2 --epochs 1 --json";
     let own: Value = serde_json::from_str(&machine.lmc(words).out).unwrap();
     assert_eq!(own["data"]["classes"].as_array().unwrap().len(), 2);
-    let missing = machine.lmc("learn n.lmc --task x --data photos/summer");
+    let missing = machine.lmc("learn o.lmc --task x --data photos/summer");
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("no such folder or file"), "{}", missing.err);
 }
