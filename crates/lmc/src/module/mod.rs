@@ -82,6 +82,7 @@ impl fmt::Display for StartedFrom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Random => f.write_str("random numbers"),
+            Self::Mean { modules: 1 } => f.write_str("the mean of 1 module"),
             Self::Mean { modules } => write!(f, "the mean of {modules} modules"),
             Self::Copy { module } => write!(f, "module {module}"),
         }
