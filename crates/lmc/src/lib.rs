@@ -34,21 +34,29 @@
 //! 1. **A module** ([`internals::module`]) has a *functional* component, which computes ([`internals::module::functional`]), and a *structural*
 //!    component, which scores how well an input fits ([`internals::module::structural`]): a decoder that reconstructs the module's
 //!    input from its output, or an invertible map whose output is trained towards zero. Its loss is small for familiar inputs.
-//! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`] turns their structural losses
-//!    into weights, a softmax over modules times a prior that the batch shares, without a task ID; the layer's output is
-//!    the weighted sum.
+//! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`] turns
+//!    their structural losses L into weights, without a task ID: for each image a softmax over modules of -log L / τ, times
+//!    a prior from the batch's mean losses (for an image on its own, from its own), normalised. No gradient flows through
+//!    weights. The layer's output is the weighted sum.
 //! 3. **A network** ([`internals::network`]) is layers and, for each task, a head with a structural component of its own
-//!    ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop over layers.
-//! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean and deviation of its structural loss
-//!    ([`internals::module::statistics`]). From the second task on, when a batch's loss is unusual (z >= z')
-//!    for all modules of a layer, a new one is added; it starts as their mean, a copy, or at random.
-//! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the structural losses of
-//!    the modules above it, so that its outputs fit them.
-//! 6. **Training** ([`internals::training`]) does this batch by batch. After the last epoch the state with the best validation accuracy is
-//!    restored and everything is frozen.
-//! 7. **Inference** ([`internals::inference`]) finds the head of an image by itself: by structural loss or, ours, together with the
-//!    likelihood of the head's and layers' losses for each task; an image that is unlikely for all is new (ours).
-//!    [`internals::inference::evaluation`] measures accuracy under the four test [`Protocol`]s.
+//!    ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop that passes images
+//!    through the layers.
+//! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean μ and deviation σ of its structural loss
+//!    ([`internals::module::statistics`]). From the second task on, when a batch's mean loss is unusually high or low
+//!    (|mean - μ| / σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during
+//!    projection. It starts as the mean of the layer's modules, as a copy, or at random.
+//! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the structural
+//!    losses of the modules above it, so that its outputs fit them. Meanwhile nothing is added or validated.
+//! 6. **Training** ([`internals::training`]) minimises cross-entropy + λ structural losses, batch by batch; by default a
+//!    module's own structural loss trains its structural component only. At the end the network of the epoch with the best
+//!    validation accuracy is restored, everything is frozen, and the distribution of the task's scores is fitted on the
+//!    validation images.
+//! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of one
+//!    task: by structural loss or, ours, together with the likelihood of the head's and layers' losses for each task; an image
+//!    that is unlikely for all is new (ours). In the paper all modules compete for every image, so that later modules can
+//!    change old predictions though no old parameter changes; with `Routing::AsLearned` (ours, preset `Own`) the head
+//!    classifies from the modules that were there when its task was learned. [`internals::inference::evaluation`] measures
+//!    accuracy under the four test [`Protocol`]s.
 //! 8. **Merging** ([`Model::merge`]) puts models that were trained apart side by side, without data and without training.
 //!
 //! [`Preset`] has the hyperparameters of the paper, [`Model::save`] writes the model file, and an [`Observer`] hears

@@ -9,13 +9,13 @@
 //!
 //! Training, validation, prediction and batch-norm warm-up are this loop with another [`Weighing`]: which modules run and
 //! in which mode, and how their losses become weights. The formulas of one layer are in [`super::composition`] (weights) and
-//! [`super::layer`] (responses and their weighted sum).
+//! [`super::layer`] (responses and their weighted sum); training adds one rule about outliers.
 //!
 //! | `Weighing` | modules | weights |
 //! | --- | --- | --- |
-//! | training (`training/step.rs`) | frozen ones and the trainable one, which records gradients | composition, less outliers; also collects score statistics, the structural objective and requests for new modules |
-//! | warm-up (`training/step.rs`) | all, with batch norms that follow the batch | composition |
-//! | evaluation (`inference/views.rs`) | those that the head sees, with running statistics | composition, with a batch prior that is shared or per image |
+//! | training (`training/step.rs`) | frozen ones and, if this task added one, a trainable one, which records gradients | composition; by default the trainable one takes all if the batch is an outlier of all frozen ones (`growth/expansion.rs`). Also collects the trainable one's score statistics, the structural objective and requests for new modules |
+//! | warm-up (`training/step.rs`; only on `Model::warm_up`) | all, with parameters fixed and batch norms that follow the batch | composition |
+//! | evaluation (`inference/views.rs`) | those of a view: all (the paper's) or, ours, those that were there when a head's task was learned; with running statistics | composition, with a batch prior that is shared or per image |
 
 use burn::tensor::{Device, Tensor};
 
