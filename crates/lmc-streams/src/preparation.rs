@@ -144,16 +144,8 @@ fn by_name<T: Copy>(field: &'static str, text: &str, all: [T; 2], names: [&'stat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resize::tests::test_picture;
     use crate::resize::{Filter, pillow};
-
-    /// A picture that anyone can make again: value = (37x + 101y + 59c + xy) mod 256.
-    fn picture(width: usize, height: usize) -> Picture {
-        let value = |x: usize, y: usize, c: usize| ((x * 37 + y * 101 + c * 59 + x * y) % 256) as u8;
-        let pixels = (0..height)
-            .flat_map(|y| (0..width).flat_map(move |x| (0..3).map(move |c| value(x, y, c))))
-            .collect();
-        Picture { width, height, channels: 3, pixels }
-    }
 
     #[test]
     fn the_default_is_the_centre_square_bit_for_bit() {
@@ -163,7 +155,7 @@ mod tests {
                 channels: if channels == Channels::Grey { 1 } else { 3 },
                 ..Default::default()
             };
-            assert_eq!(new.apply(picture(70, 41)), old.apply(picture(70, 41)));
+            assert_eq!(new.apply(test_picture(70, 41)), old.apply(test_picture(70, 41)));
             assert_eq!(new.prepare(), old);
         }
     }
@@ -171,7 +163,7 @@ mod tests {
     #[test]
     fn every_combination_resizes_in_its_own_way() {
         // 60 x 40 to 20: cropped, 20 * 60 / 40 = 30 wide and 5 cut off at each side; stretched, 20 x 20.
-        let from = picture(60, 40);
+        let from = test_picture(60, 40);
         let with = |fit, resampling| {
             Preparation { size: 20, fit, resampling, ..Default::default() }.apply(from.clone())
         };
@@ -189,7 +181,7 @@ mod tests {
     fn a_picture_of_the_right_size_stays_as_it_is() {
         for (fit, resampling) in FitKind::ALL.into_iter().zip(Resampling::ALL) {
             let preparation = Preparation { fit, resampling, ..Default::default() };
-            assert_eq!(preparation.apply(picture(32, 32)), picture(32, 32));
+            assert_eq!(preparation.apply(test_picture(32, 32)), test_picture(32, 32));
         }
     }
 

@@ -140,11 +140,11 @@ fn transpose(picture: &Picture) -> Picture {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A picture that anyone can make again: value = (37x + 101y + 59c + xy) mod 256.
-    fn test_picture(width: usize, height: usize) -> Picture {
+    pub(crate) fn test_picture(width: usize, height: usize) -> Picture {
         let value = |x: usize, y: usize, c: usize| ((x * 37 + y * 101 + c * 59 + x * y) % 256) as u8;
         let pixels = (0..height)
             .flat_map(|y| (0..width).flat_map(move |x| (0..3).map(move |c| value(x, y, c))))

@@ -31,33 +31,39 @@
 //!
 //! The ideas in order, with where each lives (what is not the paper's is marked as ours):
 //!
-//! 1. **A module** ([`internals::module`]) has a *functional* component, which computes ([`internals::module::functional`]), and a *structural*
-//!    component, which scores how well an input fits ([`internals::module::structural`]): a decoder that reconstructs the module's
-//!    input from its output, or an invertible map whose output is trained towards zero. Its loss is small for familiar inputs.
-//! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`] turns
-//!    their structural losses L into weights, without a task ID: for each image a softmax over modules of -log L / τ, times
-//!    a prior from the batch's mean losses (for an image on its own, from its own), normalised. No gradient flows through
-//!    weights. The layer's output is the weighted sum.
-//! 3. **A network** ([`internals::network`]) is layers and, for each task, a head with a structural component of its own
-//!    ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop that passes images
-//!    through the layers.
-//! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean μ and deviation σ of its structural loss
-//!    ([`internals::module::statistics`]). From the second task on, when a batch's mean loss is unusually high or low
-//!    (|mean - μ| / σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during
-//!    projection. It starts as the mean of the layer's modules, as a copy, or at random.
-//! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the structural
-//!    losses of the modules above it, so that its outputs fit them. Meanwhile nothing is added or validated.
-//! 6. **Training** ([`internals::training`]) minimises cross-entropy + λ structural losses, batch by batch; by default a
-//!    module's own structural loss trains its structural component only. At the end the network of the epoch with the best
-//!    validation accuracy is restored, everything is frozen, and the distribution of the task's scores is fitted on the
-//!    validation images.
-//! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of one
-//!    task: by structural loss or, ours, together with the likelihood of the head's and layers' losses for each task; an image
-//!    that is unlikely for all is new (ours). In the paper all modules compete for every image, so that later modules can
-//!    change old predictions though no old parameter changes; with `Routing::AsLearned` (ours, preset `Own`) the head
-//!    classifies from the modules that were there when its task was learned. [`internals::inference::evaluation`] measures
-//!    accuracy under the four test [`Protocol`]s.
-//! 8. **Merging** ([`Model::merge`]) puts models that were trained apart side by side, without data and without training.
+//! 1. **A module** ([`internals::module`]) has a *functional* component, which computes
+//!    ([`internals::module::functional`]), and a *structural* component, which scores how well an input fits
+//!    ([`internals::module::structural`]): a decoder that reconstructs the module's input from its output, or an
+//!    invertible map whose output is trained towards zero. Its loss is small for familiar inputs.
+//! 2. **A layer** ([`internals::network::layer`]) runs its modules side by side; [`internals::network::composition`]
+//!    turns their structural losses L into weights, without a task ID: for each image a softmax over modules of -log L
+//!    / τ, times a prior from the batch's mean losses (for an image on its own, from its own), normalised. No gradient
+//!    flows through weights. The layer's output is the weighted sum.
+//! 3. **A network** ([`internals::network`]) is layers and, for each task, a head with a structural component of its
+//!    own ([`internals::network::head`]). [`internals::network::forward`] is the forward pass, the only loop that
+//!    passes images through the layers.
+//! 4. **Expansion** ([`internals::growth::expansion`]): every module keeps the mean μ and deviation σ of its structural
+//!    loss over the last batches that it was trained on ([`internals::module::statistics`]). The first task gives every
+//!    layer one random module. From the second task on, when a batch's mean loss is unusually high or low (|mean - μ| /
+//!    σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during projection. It
+//!    starts as the mean of the layer's modules, as a copy, or at random.
+//! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the
+//!    structural losses of the modules above it, so that its outputs fit them: the weighted losses of all modules are
+//!    in the objective. Meanwhile nothing is added or validated. A network's first epochs count as such a phase.
+//! 6. **Training** ([`internals::training`]) minimises cross-entropy + λ structural losses (of the head and of
+//!    trainable modules), batch by batch; by default a module's own structural loss trains its structural component
+//!    only. At the end the network of the epoch with the best validation accuracy is restored (modules added later are
+//!    dropped), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
+//!    images.
+//! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of
+//!    one task: by the smallest structural loss or, ours, together with the likelihood of the head's and layers' losses
+//!    for each task; an image that is unlikely for all is new (ours). In the paper all modules compete for every image,
+//!    so that later modules can change old predictions though no old parameter changes; with `Routing::AsLearned`
+//!    (ours, preset `Own`) the head classifies from the modules that were there when its task was learned, so that with
+//!    the task given its predictions never change; without it the choice of the head still can.
+//!    [`internals::inference::evaluation`] measures accuracy under the four test [`Protocol`]s.
+//! 8. **Merging** ([`Model::merge`]) puts the modules of models that were trained apart side by side in each layer, and
+//!    their heads one after another, without data and without training.
 //!
 //! [`Preset`] has the hyperparameters of the paper, [`Model::save`] writes the model file, and an [`Observer`] hears
 //! [`Event`]s while a task is learned.

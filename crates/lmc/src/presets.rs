@@ -99,7 +99,8 @@ impl Preset {
                 config.projection.signal_in_accumulation = true;
                 config.joint_autoencoder = true;
             }
-            // S-, with epochs by the number of images, and predictions that do not change with later tasks.
+            // S-, with epochs by the number of images, and predictions that do not change with later tasks if the task is
+            // given.
             Self::Own => {
                 let (routing, head_choice) = (Routing::AsLearned, HeadChoice::TaskGaussian);
                 config.prediction = PredictionConfig { routing, head_choice };

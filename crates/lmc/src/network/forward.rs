@@ -13,7 +13,7 @@
 //!
 //! | `Weighing` | modules | weights |
 //! | --- | --- | --- |
-//! | training (`training/step.rs`) | frozen ones and, if this task added one, a trainable one, which records gradients | composition; by default the trainable one takes all if the batch is an outlier of all frozen ones (`growth/expansion.rs`). Also collects the trainable one's score statistics, the structural objective and requests for new modules |
+//! | training (`training/step.rs`) | frozen ones, through which gradients pass down but whose parameters get none, and at most one trainable one (added by this task; in a network's first task, its first module) | composition; by default the trainable one takes all if the batch is an outlier of all frozen ones (`growth/expansion.rs`). Also collects the trainable one's score statistics, the structural objective and requests for new modules |
 //! | warm-up (`training/step.rs`; only on `Model::warm_up`) | all, with parameters fixed and batch norms that follow the batch | composition |
 //! | evaluation (`inference/views.rs`) | those of a view: all (the paper's) or, ours, those that were there when a head's task was learned; with running statistics | composition, with a batch prior that is shared or per image |
 
