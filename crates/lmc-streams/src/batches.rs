@@ -139,6 +139,12 @@ pub struct Batches<'a> {
 }
 
 impl Batches<'_> {
+    /// Goes on as if the first `steps` batches had been made already; their images are not read.
+    pub fn after(mut self, steps: usize) -> Self {
+        self.at = steps.saturating_mul(self.size).min(self.order.len());
+        self
+    }
+
     /// Makes the next batch in `batch`; false at the end.
     pub fn fill(&mut self, batch: &mut Batch) -> bool {
         let end = (self.at + self.size).min(self.order.len());
@@ -204,6 +210,18 @@ mod tests {
         let mut sorted = epoch(0);
         sorted.sort_unstable();
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_epoch_goes_on_after_any_step() {
+        let set = TaskSet::of_all(counting_set(23), 1, Transform::Identity);
+        let epoch = || BatchConfig::shuffled(4, Seed::root(1)).init(&set).unwrap();
+        let whole: Vec<Vec<u32>> = epoch().map(|batch| batch.positions).collect();
+        for steps in 0..9 {
+            let rest: Vec<Vec<u32>> = epoch().after(steps).map(|batch| batch.positions).collect();
+            assert_eq!(rest, whole[steps.min(6)..], "after {steps} steps");
+        }
+        assert_eq!(epoch().after(usize::MAX).len(), 0);
     }
 
     #[test]

@@ -34,12 +34,15 @@
 
 mod batches;
 pub mod catalog;
+mod content_hash;
 mod dataset;
 pub mod datasets;
 mod error;
 pub mod formats;
 pub mod generated;
 mod image_set;
+mod memory;
+pub mod names;
 mod normalisation;
 mod own_task;
 mod picture;
@@ -47,6 +50,7 @@ mod plan;
 mod preparation;
 mod prepare;
 mod read_report;
+pub mod regular_file;
 mod replace_file;
 pub mod resize;
 mod seed;
@@ -60,6 +64,7 @@ mod transform;
 
 pub use batches::{Batch, BatchConfig, Batches, Order, PixelScale};
 pub use catalog::{Catalog, PAPER_SEED, PAPER_STREAMS, PaperStream, StreamRequest};
+pub use content_hash::content_hash;
 pub use dataset::{Dataset, Keep, ReadOptions, Split};
 pub use datasets::dirs::DataDirs;
 pub use datasets::locate::Located;
@@ -67,6 +72,7 @@ pub use error::{Error, Place, Result, nearest};
 pub use formats::decode::DecodeProblem;
 pub use formats::listing::{PictureListing, pictures_below};
 pub use image_set::{ImageSet, ImageShape};
+pub use memory::{LEAST_BUDGET, MemoryBudget};
 pub use normalisation::Normalisation;
 pub use own_task::OwnTask;
 pub use picture::Picture;
@@ -74,7 +80,11 @@ pub use plan::{ClassPlan, Draw, StreamPlan, TaskPlan, Variant};
 pub use preparation::{FitKind, Preparation, Resampling};
 pub use prepare::{Channels, Fit, Prepare};
 pub use read_report::{ClassReport, DamagedPicture, LeftOut, ReadReport, SkippedFiles};
-pub use replace_file::{TEMPORARY, replace_file};
+pub use regular_file::{open_file, read_file, read_text, size_text};
+pub use replace_file::{
+    TEMPORARY, create_file_like, folder_of, followed, remove_leftovers, replace_file, replace_file_like,
+    replaceable,
+};
 pub use seed::{Random, Seed};
 pub use split::{Pools, Survey};
 pub use stream::Stream;

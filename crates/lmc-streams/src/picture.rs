@@ -28,7 +28,7 @@ impl Picture {
     /// Decodes the bytes of a picture file, upright as its EXIF orientation says. The error knows no place:
     /// [`DecodeProblem::in_file`] and [`DecodeProblem::at_row`] name one.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Self, DecodeProblem> {
-        decode::decode(bytes, true)
+        Ok(decode::decode(bytes, true)?.picture)
     }
 
     /// Makes a picture of one colour.

@@ -16,7 +16,6 @@
 //! ```
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -25,6 +24,7 @@ use crate::catalog::recipe::{ALL, ClassRule, Recipe, TaskRecipe};
 use crate::datasets::known;
 use crate::error::{Error, Result};
 use crate::generated::Family;
+use crate::regular_file::read_text;
 use crate::transform::{Looks, Transform};
 
 /// A stream as its user wrote it. Unknown keys are errors.
@@ -88,14 +88,7 @@ impl StreamFile {
     /// Reads and checks a stream file.
     pub fn read(path: &Path) -> Result<Self> {
         const LARGEST: u64 = 4 << 20;
-        let size = fs::metadata(path).map_err(Error::io("read", path))?.len();
-        if size > LARGEST {
-            return Err(Error::bad(path, format!("{size} bytes is no stream file"), EXAMPLE));
-        }
-        let bytes = fs::read(path).map_err(Error::io("read", path))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Error::bad(path, "the file is not UTF-8 text", "save it as UTF-8"))?;
-        let mut file = Self::parse_at(&text, path)?;
+        let mut file = Self::parse_at(&read_text(path, LARGEST)?, path)?;
         if file.name.is_none() {
             file.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         }

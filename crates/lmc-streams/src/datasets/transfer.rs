@@ -86,7 +86,8 @@ pub(super) fn transfer(
 /// Bytes that a file has; 0 when it is not there.
 pub(super) fn length(path: &Path) -> Result<u64, Error> {
     match path.metadata() {
-        Ok(metadata) => Ok(metadata.len()),
+        Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
+        Ok(_) => Err(Error::bad(path, "this is not a regular file", "move it away")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
         Err(error) => Err(disk_error("read", path)(error)),
     }

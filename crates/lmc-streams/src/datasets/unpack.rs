@@ -12,6 +12,7 @@ use tar::{Archive, Entry, EntryType};
 
 use super::get::disk_error;
 use crate::error::{Error, Result};
+use crate::regular_file::open_file;
 
 /// Unpacks the folder `folder` of the `.tar.gz` file `archive` to a folder of that name beside it.
 /// More than `limit` unpacked bytes are refused.
@@ -41,7 +42,7 @@ fn remove_draft(draft: &Path) -> Result<()> {
 
 fn fill(archive: &Path, draft: &Path, limit: u64) -> Result<()> {
     fs::create_dir(draft).map_err(disk_error("create", draft))?;
-    let packed = File::open(archive).map_err(Error::io("read", archive))?;
+    let packed = open_file(archive)?;
     let mut unpacked = MultiGzDecoder::new(BufReader::new(packed)).take(limit);
     let filled = fill_from(&mut unpacked, archive, draft);
     // At the limit the reader only says that the archive ends: that is not its fault, nor its end.

@@ -3,7 +3,6 @@
 //! Two lists are trusted: the official one ([`super::known`]) and the table of SHA-256 sums in the
 //! `README.md` of a data folder that came with one (`| mnist/classes.txt | 20 | `7427…` |`).
 
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -12,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::known::{KnownDataset, Unpack};
 use crate::error::{Error, Result};
+use crate::regular_file::open_file;
 
 /// The condition of one file of a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub fn inspect(path: &Path, bytes: u64, sha256: &str) -> Result<Condition> {
 
 /// The SHA-256 of a file in lower-case hexadecimal.
 pub fn sha256_of(path: &Path) -> Result<String> {
-    let mut file = File::open(path).map_err(Error::io("read", path))?;
+    let mut file = open_file(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
     loop {
@@ -140,7 +140,7 @@ struct ListedFile {
 fn list(root: &Path, set_name: &str) -> Result<Vec<ListedFile>> {
     const LONGEST: u64 = 1 << 20; // a README, not whatever else has that name
     let readme = root.join("README.md");
-    let Ok(file) = File::open(&readme) else { return Ok(Vec::new()) };
+    let Ok(file) = open_file(&readme) else { return Ok(Vec::new()) };
     let mut text = Vec::new();
     file.take(LONGEST).read_to_end(&mut text).map_err(Error::io("read", &readme))?;
     let text = String::from_utf8_lossy(&text);

@@ -7,7 +7,6 @@
 //! collects labels and names, and later passes take the images in the right order.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 #[cfg(feature = "archives")]
 use std::io::Seek;
 use std::io::{self, BufReader, Read};
@@ -18,6 +17,7 @@ use super::raw::{Collector, PixelLayout, unreadable};
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::read_report::LeftOut;
+use crate::regular_file::open_file;
 
 /// Which of the two CIFAR sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ pub fn read(path: &Path, kind: Kind, options: &ReadOptions<'_>) -> Result<Datase
 
 #[cfg(feature = "archives")]
 fn read_archive(path: &Path, kind: Kind, options: &ReadOptions<'_>) -> Result<Dataset> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = open_file(path)?;
     read_from(BufReader::new(file), path, kind, options)
 }
 
@@ -193,10 +193,10 @@ type VisitFiles<'a> = dyn FnMut(&mut Visit<'_>) -> Result<()> + 'a;
 fn visit_folder(folder: &Path, kind: Kind, visit: &mut Visit<'_>) -> Result<()> {
     for file in kind.files() {
         let place = folder.join(file);
-        match File::open(&place) {
+        match open_file(&place) {
             Ok(content) => visit(file, &place, &mut BufReader::new(content))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("read", &place)(error)),
+            Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

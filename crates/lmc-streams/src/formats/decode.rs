@@ -22,7 +22,9 @@ use image::{ColorType, ImageDecoder, ImageError, Limits};
 use super::jpeg_markers::is_cut_short;
 use super::orientation::upright;
 use crate::error::Error;
+use crate::memory::{MemoryBudget, Reservation};
 use crate::picture::Picture;
+use crate::regular_file::size_text;
 
 /// Extensions of the files that are taken for pictures, in lower case.
 pub const EXTENSIONS: [&str; 8] = ["png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff"];
@@ -35,6 +37,10 @@ pub const LARGEST_SIDE: u32 = 16_384;
 
 /// Most bytes that a decoded picture may take.
 pub const LARGEST_PICTURE: u64 = 256 << 20;
+
+/// Bytes in use for each byte of a decoded picture, at most: the decoder's own copy or coefficients, the pixels, and the
+/// picture that they become.
+const WORKING_COPIES: u64 = 4;
 
 /// Why a picture could not be decoded, and what to do; the caller knows the place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +64,17 @@ impl DecodeProblem {
     }
 }
 
-/// Decodes a picture; `turn` makes it upright as its EXIF orientation says.
-pub(crate) fn decode(bytes: &[u8], turn: bool) -> Result<Picture, DecodeProblem> {
+/// A decoded picture and its share of the memory budget, to be kept until the picture is made small.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    /// The picture.
+    pub picture: Picture,
+    /// Free again when it is dropped.
+    pub held: Reservation<'static>,
+}
+
+/// Decodes a picture as soon as the memory budget has room for it; `turn` makes it upright as its EXIF orientation says.
+pub(crate) fn decode(bytes: &[u8], turn: bool) -> Result<Decoded, DecodeProblem> {
     let damaged = || problem("the picture is damaged: the decoder gave up", REPLACE);
     catch_panic(|| decode_known(bytes, turn)).unwrap_or_else(|| Err(damaged()))
 }
@@ -78,7 +93,7 @@ fn problem(problem: impl Into<String>, cure: &'static str) -> DecodeProblem {
     DecodeProblem { problem: problem.into(), cure }
 }
 
-fn decode_known(bytes: &[u8], turn: bool) -> Result<Picture, DecodeProblem> {
+fn decode_known(bytes: &[u8], turn: bool) -> Result<Decoded, DecodeProblem> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let source = Cursor::new(bytes);
     if starts(b"\x89PNG\r\n\x1a\n") {
@@ -116,7 +131,7 @@ fn read(
     decoder: Result<impl ImageDecoder, ImageError>,
     format: &str,
     turn: bool,
-) -> Result<Picture, DecodeProblem> {
+) -> Result<Decoded, DecodeProblem> {
     let explain = |error: ImageError| match error {
         ImageError::Limits(_) => too_large(),
         ImageError::Unsupported(_) => {
@@ -131,6 +146,7 @@ fn read(
     if width > LARGEST_SIDE || height > LARGEST_SIDE || total > LARGEST_PICTURE {
         return Err(too_large());
     }
+    let held = room_for(MemoryBudget::of_process(), total * WORKING_COPIES)?;
     decoder.set_limits(limits()).map_err(explain)?;
     // A note that cannot be read is no reason to refuse the pixels.
     let noted = if turn { decoder.orientation().ok() } else { None };
@@ -148,7 +164,17 @@ fn read(
         other => return Err(problem(format!("pixels of kind {other:?}"), "convert it to an 8-bit PNG")),
     };
     let picture = Picture { width: width as usize, height: height as usize, channels, pixels };
-    Ok(upright(picture, noted.unwrap_or(Orientation::NoTransforms)))
+    Ok(Decoded { picture: upright(picture, noted.unwrap_or(Orientation::NoTransforms)), held })
+}
+
+fn room_for(budget: &MemoryBudget, bytes: u64) -> Result<Reservation<'_>, DecodeProblem> {
+    budget.reserve(bytes).ok_or_else(|| {
+        let (bytes, budget) = (size_text(bytes), size_text(budget.bytes()));
+        problem(
+            format!("decoding the picture takes up to {bytes}, and the memory budget (--memory) is {budget}"),
+            "give more with --memory, make the picture smaller, or remove it",
+        )
+    })
 }
 
 fn too_large() -> DecodeProblem {
@@ -190,7 +216,7 @@ mod tests {
 
     /// Decodes as stored.
     fn decode(bytes: &[u8]) -> Result<Picture, DecodeProblem> {
-        super::decode(bytes, false)
+        Ok(super::decode(bytes, false)?.picture)
     }
 
     const EVERY: [ImageFormat; 6] = [

@@ -1,7 +1,6 @@
 //! The Describable Textures Dataset, release 1.0.1, split 1 (specification §3.1): train = the lists train1
 //! and val1, one after the other (80 a class), test = test1 (40 a class).
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::read_report::SkippedFiles;
+use crate::regular_file::open_file;
 
 const UNPACK: &str = "unpack dtd-r1.0.1.tar.gz and give the folder 'dtd' that is in it";
 
@@ -45,7 +45,7 @@ fn read_list(
     split: Split,
     files: &mut Vec<PictureFile>,
 ) -> Result<()> {
-    let file = File::open(list).map_err(Error::io("read", list))?;
+    let file = open_file(list)?;
     let shared: Arc<Path> = Arc::from(list);
     for (line, text) in (1..).zip(BufReader::new(file).lines()) {
         let text = text.map_err(Error::io("read", list))?;

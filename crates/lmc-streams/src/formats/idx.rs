@@ -3,7 +3,6 @@
 //! An IDX file is a magic number (two zeros, the element type, the number of dimensions), the dimensions
 //! as big-endian 32-bit numbers, and the elements. Images are `08 03`, labels `08 01`.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use super::raw::{Collector, PixelLayout, at_end, read_exactly, unpack, unreadabl
 use crate::dataset::{ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
+use crate::regular_file::open_file;
 
 /// Reads the image file and the label file of one split.
 pub fn read(
@@ -20,7 +20,7 @@ pub fn read(
     classes: usize,
     options: &ReadOptions<'_>,
 ) -> Result<ImageSet> {
-    let open = |path| File::open(path).map(BufReader::new).map_err(Error::io("read", path));
+    let open = |path| open_file(path).map(BufReader::new);
     read_from((open(images)?, images), (open(labels)?, labels), split, classes, options)
 }
 
@@ -58,7 +58,7 @@ pub fn read_from(
 
 /// How many images or labels a file says it holds; its content is not looked at.
 pub fn count(path: &Path) -> Option<u64> {
-    let mut reader = unpack(File::open(path).ok()?).ok()?;
+    let mut reader = unpack(open_file(path).ok()?).ok()?;
     let mut header = [0; 8];
     reader.read_exact(&mut header).ok()?;
     let [0, 0, 8, 1 | 3, a, b, c, d] = header else { return None };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::decode::Decoded;
 use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
@@ -104,14 +105,15 @@ impl Intake {
     pub(super) fn take<S: Sync>(
         &mut self,
         wanted: &[WantedPicture<S>],
-        load: impl Fn(&S) -> Result<Picture> + Sync,
+        load: impl Fn(&S) -> Result<Decoded> + Sync,
         place: impl Fn(&S) -> (PathBuf, String),
     ) -> Result<()> {
         let prepare = self.prepare;
         let ready: Vec<Result<(ImageShape, Vec<u8>)>> = wanted
             .par_iter()
             .map(|wanted| {
-                let picture = prepare.apply(load(&wanted.source)?);
+                let Decoded { picture, held: _held } = load(&wanted.source)?;
+                let picture = prepare.apply(picture);
                 let Picture { width, height, channels, .. } = picture;
                 let planar = if channels == 1 { picture.pixels } else { picture.to_planar() };
                 Ok((ImageShape { channels, height, width }, planar))

@@ -4,7 +4,6 @@
 //! them are. An empty split means train; the usual spellings of splits are understood ([`Split::from_name`]).
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +15,10 @@ use super::picture_file::PictureFile;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::read_report::SkippedFiles;
+use crate::regular_file::read_file;
+
+/// Most bytes of a list: room for millions of pictures.
+const LARGEST_LIST: u64 = 512 << 20;
 
 /// Reads the pictures that a CSV file lists. Its name becomes the name of the data set.
 pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
@@ -54,7 +57,7 @@ struct ManifestRow {
 }
 
 fn read_rows(path: &Path) -> Result<Vec<ManifestRow>> {
-    let text = fs::read(path).map_err(Error::io("read", path))?;
+    let text = read_file(path, LARGEST_LIST)?;
     let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text.as_slice());
     let header = reader.headers().map_err(|error| explain(path, &error))?.clone();
     let find = |wanted: &str| {

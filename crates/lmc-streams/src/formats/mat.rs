@@ -5,7 +5,6 @@
 //! row fastest, so each image is one block, to be transposed. `y` holds 1 to 10, where 10 means digit 0.
 //! `y` comes after `X` and is needed first: packed elements have a length, so `X` is jumped over.
 
-use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -15,10 +14,11 @@ use super::raw::{Collector, PixelLayout, read_exactly, unreadable};
 use crate::dataset::{ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
+use crate::regular_file::open_file;
 
 /// Reads the file of one split.
 pub fn read(path: &Path, split: Split, options: &ReadOptions<'_>) -> Result<ImageSet> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = open_file(path)?;
     read_from(BufReader::new(file), path, split, options)
 }
 

@@ -5,7 +5,6 @@
 //! `y_val`, `x_test` and `y_test` are optional, and the training arrays may end in `_train`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +19,11 @@ use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
 use crate::read_report::LeftOut;
+use crate::regular_file::open_file;
 
 /// Reads a file, whose name becomes the name of the data set.
 pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<Dataset> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = open_file(path)?;
     read_from(BufReader::new(file), path, options)
 }
 

@@ -6,11 +6,10 @@
 //! place in the order of the 20 drawers.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::decode::decode;
+use super::decode::{LARGEST_PICTURE, decode};
 use super::intake::{Intake, WantedPicture, report_damaged};
 use super::listing::{pictures_below, subfolders};
 use super::omniglot_zip::{DOWNLOAD, ZipFiles, ZippedDrawing};
@@ -18,6 +17,7 @@ use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
 use crate::read_report::LeftOut;
+use crate::regular_file::read_file;
 
 /// The two parts of the publication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ impl Drawing {
 
     fn read(&self, zip_files: &mut ZipFiles) -> Result<Vec<u8>> {
         match self {
-            Self::File(path) => fs::read(path).map_err(Error::io("read", path)),
+            Self::File(path) => read_file(path, LARGEST_PICTURE),
             Self::Zipped(drawing) => zip_files.read(drawing),
         }
     }

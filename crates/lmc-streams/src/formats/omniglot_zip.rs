@@ -33,6 +33,7 @@ mod archives {
     use super::{DOWNLOAD, ListedDrawing, Path, PathBuf, Result, ZippedDrawing};
     use crate::error::Error;
     use crate::formats::decode::{LARGEST_PICTURE, catch_panic};
+    use crate::regular_file::open_file;
 
     /// The zip files that are open.
     #[derive(Default)]
@@ -46,7 +47,7 @@ mod archives {
         }
 
         fn list(&mut self, path: &Path) -> Result<Vec<ListedDrawing>> {
-            let file = File::open(path).map_err(Error::io("read", path))?;
+            let file = open_file(path)?;
             let archive = ZipArchive::new(BufReader::new(file))
                 .map_err(|error| Error::bad(path, format!("not an intact zip file ({error})"), DOWNLOAD))?;
             let names =

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::reader::FileReader;
 
-use super::decode::decode;
+use super::decode::{Decoded, decode};
 use super::intake::{Intake, WantedPicture, report_damaged};
 use super::parquet_columns::{
     Columns, RE_EXPORT, RowNumbers, class_names, count_rows, damaged, guarded, open, read_chunk, read_rows,
@@ -20,7 +20,6 @@ use super::parquet_pages;
 use crate::dataset::{Dataset, ReadOptions, Split};
 use crate::error::{Error, Result};
 use crate::image_set::ImageSet;
-use crate::picture::Picture;
 use crate::read_report::LeftOut;
 
 /// What the footer of a parquet file says about its content.
@@ -217,7 +216,7 @@ fn rows_at_once(bytes: i64, rows: usize) -> usize {
     (BYTES / each.max(1)).clamp(8, 512)
 }
 
-fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize), upright: bool) -> Result<Picture> {
+fn decode_row(path: &Path, (bytes, row): &(Option<ByteArray>, usize), upright: bool) -> Result<Decoded> {
     let Some(bytes) = bytes else {
         let cure = "export the data set with the images embedded in the file";
         return Err(Error::bad_at(path, format!("row {row}"), "no image: its bytes are null", cure));

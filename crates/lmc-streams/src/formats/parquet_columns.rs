@@ -1,6 +1,5 @@
 //! The columns of a parquet file in the Hugging Face layout: which they are, and their values.
 
-use std::fs;
 use std::path::Path;
 
 use parquet::basic::Type;
@@ -14,6 +13,7 @@ use serde_json::Value;
 use super::decode::catch_panic;
 use super::parquet_pages::{self, ParquetReader};
 use crate::error::{Error, Result};
+use crate::regular_file::open_file;
 
 pub(super) const RE_EXPORT: &str = "get the file again, or export it again";
 
@@ -31,11 +31,7 @@ pub(super) fn guarded<T>(path: &Path, run: impl FnOnce() -> Result<T>) -> Result
 }
 
 pub(super) fn open(path: &Path) -> Result<ParquetReader> {
-    let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
-    if !metadata.is_file() {
-        return Err(Error::bad(path, "this is not a file", "check the path"));
-    }
-    parquet_pages::open(path).map_err(damaged(path))
+    parquet_pages::open(open_file(path)?).map_err(damaged(path))
 }
 
 /// The number of rows, if it is one that a file of this size can have.
@@ -46,7 +42,7 @@ pub(super) fn count_rows(path: &Path, reader: &ParquetReader) -> Result<usize> {
     }
     // A row of pictures takes at least dozens of bytes. Equal rows may share them, hence the generous bound;
     // without one, a header of a few bytes could make us reserve room for 2^63 labels.
-    let length = fs::metadata(path).map_err(Error::io("read", path))?.len();
+    let length = std::fs::metadata(path).map_err(Error::io("read", path))?.len();
     if rows > length.saturating_mul(8) {
         return Err(Error::bad(path, format!("{rows} rows in a file of {length} bytes"), RE_EXPORT));
     }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
@@ -13,9 +12,8 @@ use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReade
 /// A parquet file that is open.
 pub(super) type ParquetReader = SerializedFileReader<BoundedFile>;
 
-/// Opens a file and reads its footer.
-pub(super) fn open(path: &Path) -> Result<ParquetReader> {
-    let file = File::open(path)?;
+/// Reads the footer of a file.
+pub(super) fn open(file: File) -> Result<ParquetReader> {
     let length = file.metadata()?.len();
     SerializedFileReader::new(BoundedFile { file, length })
 }

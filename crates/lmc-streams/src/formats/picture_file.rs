@@ -1,14 +1,14 @@
 //! A file that holds one picture: read within limits, decoded, and explained when it is bad.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::decode::{LARGEST_PICTURE, decode};
+use super::decode::{Decoded, LARGEST_PICTURE, decode};
 use crate::dataset::Split;
 use crate::error::{Error, Result};
 use crate::picture::Picture;
+use crate::regular_file::read_file;
 
 /// A picture file that a folder holds or a list names.
 #[derive(Clone, Debug)]
@@ -25,17 +25,19 @@ pub(super) struct PictureFile {
 
 impl PictureFile {
     /// Reads and decodes the file; `upright` turns the picture as its EXIF orientation says.
-    pub(super) fn load(&self, upright: bool) -> Result<Picture> {
-        let bytes = read_bytes(&self.path).map_err(|error| match (&self.listed, error.kind()) {
-            (Some((list, line)), kind) => {
-                let problem = match kind {
-                    ErrorKind::NotFound => format!("there is no file '{}'", self.path.display()),
-                    _ => format!("'{}' cannot be read: {error}", self.path.display()),
-                };
-                let cure = "correct the path or remove the line";
-                Error::bad_at(list, format!("line {line}"), problem, cure)
-            }
-            (None, _) => Error::io("read", &self.path)(error),
+    pub(super) fn load(&self, upright: bool) -> Result<Decoded> {
+        let bytes = read_file(&self.path, LARGEST_PICTURE).map_err(|error| {
+            let Some((list, line)) = &self.listed else { return error };
+            let path = self.path.display();
+            let problem = match error {
+                Error::Io { cause, .. } if cause.kind() == ErrorKind::NotFound => {
+                    format!("there is no file '{path}'")
+                }
+                Error::Io { cause, .. } => format!("'{path}' cannot be read: {cause}"),
+                Error::BadData { problem, .. } => format!("'{path}' cannot be read: {problem}"),
+                other => format!("'{path}' cannot be read: {other}"),
+            };
+            Error::bad_at(list, format!("line {line}"), problem, "correct the path or remove the line")
         })?;
         decode(&bytes, upright).map_err(|problem| match &self.listed {
             Some((list, line)) => Error::bad_at(
@@ -62,22 +64,8 @@ impl PictureFile {
 
 /// Reads a picture file and turns it upright.
 pub(crate) fn open(path: &Path) -> Result<Picture> {
-    let bytes = read_bytes(path).map_err(Error::io("read", path))?;
-    decode(&bytes, true).map_err(|problem| problem.in_file(path))
-}
-
-/// The bytes of a file, if it is one and not larger than any picture.
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    // No encoding that we read makes a picture larger; a file beyond this is not a picture.
-    if metadata.len() > LARGEST_PICTURE {
-        return Err(io::Error::other("larger than 256 MiB, too large for a picture"));
-    }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    file.take(LARGEST_PICTURE).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    // No encoding that we read makes a picture larger than its pixels; a file beyond this is not a picture.
+    let bytes = read_file(path, LARGEST_PICTURE)?;
+    let decoded = decode(&bytes, true).map_err(|problem| problem.in_file(path))?;
+    Ok(decoded.picture)
 }
