@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lmc_kernels::ShapeError;
 
@@ -27,6 +27,35 @@ pub enum Error {
         epoch: usize,
         /// The loss: not a number, or infinite.
         loss: f64,
+    },
+    /// A model file that another process works on.
+    #[error("{}: {holder} works on it; wait until that is done, or name another file", path.display())]
+    Locked {
+        /// The model file.
+        path: PathBuf,
+        /// The process that holds the lock, in words.
+        holder: String,
+    },
+    /// A model file that another program changed meanwhile. Nothing is lost: the new model lies beside it.
+    #[error(
+        "{}: another program changed it meanwhile; it is left as it is, and the new model is written to {}; \
+         compare them with `lmc history`, then keep one or merge both",
+        path.display(),
+        beside.display()
+    )]
+    Changed {
+        /// The model file, as the other program left it.
+        path: PathBuf,
+        /// Where the new model is.
+        beside: PathBuf,
+    },
+    /// A model whose results are not finite numbers.
+    #[error(
+        "the model gives {what} that is no finite number; check it with `lmc verify`, or take it from a backup"
+    )]
+    NotFinite {
+        /// The result.
+        what: &'static str,
     },
     /// An observer stopped the training; what was reached is saved.
     #[error("stopped after {done}; run the same command again to go on")]

@@ -1,6 +1,11 @@
 //! The parts of the method, for baselines, experiments and tools of this workspace. Unlike the facade at the root of the
 //! crate they may change in any version.
 
+/// The model file and what belongs to it.
+pub mod file {
+    pub use crate::file::{dates, history, lock, model_file, partial, verify};
+}
+
 /// Expansion and projection: when modules are added, and how they are fitted.
 pub mod growth {
     pub use crate::growth::*;

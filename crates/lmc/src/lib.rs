@@ -66,7 +66,8 @@
 //!    their heads one after another, without data and without training.
 //!
 //! [`Preset`] has the hyperparameters of the paper, [`Model::save`] writes the model file, and an [`Observer`] hears
-//! [`Event`]s while a task is learned.
+//! [`Event`]s while a task is learned. Programs that change a model file which others may change too, or which may be
+//! killed, go through [`ModelFile`]: one owner at a time, nothing overwritten unseen, interrupted tasks that go on.
 //!
 //! The facade is what stands at the root of this crate: [`Model`], and what goes in and out of it. All else is behind
 //! [`internals`].
@@ -74,6 +75,7 @@
 mod error;
 mod events;
 mod file;
+mod forget;
 mod growth;
 mod inference;
 mod merge;
@@ -82,6 +84,7 @@ mod module;
 mod network;
 mod prediction;
 mod presets;
+mod rename;
 mod tensors;
 mod training;
 
@@ -90,6 +93,9 @@ pub mod internals;
 pub use burn::tensor::Device;
 pub use error::{Error, Result};
 pub use events::Event;
+pub use file::history::{Act, History, HistoryEntry, LearnedFrom};
+pub use file::model_file::ModelFile;
+pub use forget::ForgetReport;
 pub use inference::evaluation::{Accuracy, EvalCounts, Evaluation, Protocol, TestSet};
 pub use lmc_streams::{Picture, Preparation, Task};
 pub use merge::MergeReport;
@@ -98,4 +104,5 @@ pub use network::NetworkConfig;
 pub use prediction::Prediction;
 pub use presets::Preset;
 pub use training::config::LearnerConfig;
+pub use training::extension::ExtensionReport;
 pub use training::{TaskData, TaskReport};

@@ -6,9 +6,11 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::file::history::{Act, History};
 use crate::model::Model;
 use crate::module::LocalModule;
 use crate::network::Network;
+use crate::network::head::Head;
 use crate::network::layer::Layer;
 
 /// Report of a merge.
@@ -61,7 +63,7 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
         }
         layers.push(Layer::new(first.network.layers[number].config, modules)?);
     }
-    let mut heads = Vec::new();
+    let mut heads: Vec<Head> = Vec::new();
     for (at, (name, (_, model))) in names.iter().zip(models).enumerate() {
         for head in &model.network.heads {
             let collides = models.iter().enumerate().any(|(other, (_, model))| {
@@ -75,7 +77,7 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
                 *range = range.start + before..range.end + before;
             }
             if collides {
-                let new = format!("{name}:{}", head.task);
+                let new = free_name(&format!("{name}:{}", head.task), models, &heads);
                 merged.renamed.push([name.clone(), head.task.clone(), new.clone()]);
                 head.task = new;
             }
@@ -83,7 +85,41 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
         }
     }
     let network = Network { config, layers, heads, device: first.network.device.clone() };
-    Ok((Model::with(network, first.config.clone(), first.preparation, first.seed), merged))
+    let mut model = Model::with(network, first.config.clone(), first.preparation, first.seed);
+    model.history = merged_history(&names, models, &merged.renamed);
+    Ok((model, merged))
+}
+
+/// A name that no task of any model and no head so far has: with a number behind it, if need be.
+fn free_name(wanted: &str, models: &[(String, Model)], heads: &[Head]) -> String {
+    let is_taken = |name: &str| {
+        heads.iter().any(|head| head.task == name)
+            || models.iter().any(|(_, model)| model.tasks().any(|task| task == name))
+    };
+    let mut name = wanted.to_owned();
+    let mut number = 2;
+    while is_taken(&name) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    name
+}
+
+/// The histories of all models, one after another, with the new names of their tasks.
+fn merged_history(names: &[String], models: &[(String, Model)], renamed: &[[String; 3]]) -> History {
+    let mut history = History::default();
+    for (name, (_, model)) in names.iter().zip(models) {
+        let mut own = model.history.clone();
+        for [_, from, to] in renamed.iter().filter(|[model, ..]| model == name) {
+            own.rename(from, to);
+        }
+        for mut entry in own.entries {
+            entry.model.get_or_insert_with(|| name.clone());
+            history.entries.push(entry);
+        }
+    }
+    history.push(Act::Merged { models: names.to_vec() });
+    history
 }
 
 /// Names of the models; the same one twice gets a number.

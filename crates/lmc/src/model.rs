@@ -4,14 +4,18 @@
 //! [`Model::save`] and [`Model::load`] are the model file, [`Model::merge`] makes one model of several.
 //!
 //! Learning in smaller steps: [`Model::begin`] opens a task, [`Model::epoch`] trains it once through, [`Model::finish`]
-//! restores the state that was best on the validation images, freezes everything and calibrates novelty. Between epochs
-//! the model is all there is: its state can be saved ([`Model::save_checkpoint`]) and training resumes bit for bit.
+//! restores the state that was best on the validation images, freezes everything and calibrates novelty. Between these
+//! calls, and when an observer has ended one by an error, the model is all there is: its state can be saved
+//! ([`Model::save_checkpoint`]) and training resumes bit for bit.
 
 use burn::tensor::Device;
+use lmc_streams::names::check_name;
 use lmc_streams::{BatchConfig, Picture, Preparation, Seed, Task, TaskSet};
 
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::file::history::{Act, History, LearnedFrom};
+use crate::file::record::has_duplicates;
 use crate::growth::projection::Phase;
 use crate::inference::evaluation::{Evaluation, Evaluator, Protocol, TestSet};
 use crate::merge::{MergeReport, merge};
@@ -26,8 +30,9 @@ use crate::training::epoch::TaskCaches;
 use crate::training::step::GrowingTask;
 use crate::training::{TaskData, TaskReport, TaskTraining};
 
-/// Receives the events of learning. An error ends the training: after [`Event::EpochEnded`] the task resumes exactly, after
-/// an event inside an epoch it repeats the epoch from the parameters that it has reached. Checkpoints belong to the former.
+/// Receives the events of learning. An error ends the training, and the task resumes exactly: with the next step after
+/// [`Event::Step`], with the next epoch after [`Event::EpochEnded`]. A checkpoint of a step is written once the call that
+/// trains has returned, as the model that an observer sees inside an epoch is not whole; one of an epoch, at its event.
 pub type Observer<'a> = dyn FnMut(&Model, Event) -> Result<()> + 'a;
 
 /// Settings of a new model. [`ModelConfig::init`] makes it.
@@ -115,6 +120,8 @@ pub struct Model {
     pub preparation: Preparation,
     /// Root of all randomness.
     pub seed: u64,
+    /// What the model went through.
+    pub history: History,
     pub(crate) training: Option<GrowingTask>,
     pub(crate) caches: TaskCaches,
 }
@@ -127,7 +134,8 @@ impl Model {
 
     /// Puts a model together from its parts.
     pub(crate) fn with(network: Network, config: LearnerConfig, preparation: Preparation, seed: u64) -> Self {
-        Self { network, config, preparation, seed, training: None, caches: TaskCaches::default() }
+        let (history, caches) = (History::default(), TaskCaches::default());
+        Self { network, config, preparation, seed, history, training: None, caches }
     }
 
     /// Learns a task from beginning to end, or resumes it if it is open.
@@ -188,7 +196,8 @@ impl Model {
         };
         let epochs = config.epochs_for(data.train);
         let training = TaskTraining::new(data, number, epochs, config.optimiser.init());
-        self.training = Some(GrowingTask { training, config, step: 0, steps, phase, modules_before });
+        self.training =
+            Some(GrowingTask { training, config, step: 0, steps, phase, grew: false, modules_before });
         self.caches = TaskCaches::default();
         Ok(())
     }
@@ -200,7 +209,7 @@ impl Model {
 
     /// Complains about data that cannot become a new task.
     fn check_new(&self, data: TaskData<'_>) -> Result<()> {
-        let TaskData { name, classes, train, val } = data;
+        let TaskData { name, classes, train, val, .. } = data;
         let fail = |problem: String, cure: &str| Err(Error::setting(format!("task '{name}'"), problem, cure));
         if let Some(open) = &self.training {
             return fail(format!("task '{}' is not finished", open.training.task), "finish it first");
@@ -210,6 +219,13 @@ impl Model {
         }
         if classes.len() < 2 {
             return fail(format!("it has {} classes", classes.len()), "give it two or more");
+        }
+        check_name("task", name)?;
+        for class in classes {
+            check_name("class", class)?;
+        }
+        if has_duplicates(classes) {
+            return fail("two of its classes have one name".into(), "give each its own");
         }
         if train.is_empty() {
             return fail("it has no training images".into(), "give it some");
@@ -229,9 +245,16 @@ impl Model {
     }
 
     /// Closes the open task: restores its best state, freezes everything, and calibrates novelty on the validation images.
+    /// After an error the task is open still.
     pub fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
         self.check_open(data)?;
-        let Some(GrowingTask { training, modules_before, .. }) = self.training.take() else {
+        self.caches = TaskCaches::default();
+        let before = (self.network.clone(), self.training.clone());
+        self.close(data).inspect_err(|_| (self.network, self.training) = before)
+    }
+
+    fn close(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
+        let Some(GrowingTask { training, modules_before, config, .. }) = self.training.take() else {
             return Err(Self::nothing_open());
         };
         let mut report = training.report(modules_before, Vec::new());
@@ -242,8 +265,9 @@ impl Model {
         self.network.freeze()?;
         let view = report.modules.iter().map(|&modules| 0..modules).collect();
         self.network.heads[training.number].view = Some(view);
-        self.caches = TaskCaches::default();
-        self.calibrate(training.number, data.val)?;
+        self.calibrate(training.number, data)?;
+        let from = Box::new(LearnedFrom::new(data, &report, config));
+        self.history.push(Act::Learned { task: data.name.to_owned(), from });
         Ok(report)
     }
 

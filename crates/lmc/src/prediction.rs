@@ -36,7 +36,7 @@ impl Predictor {
         let head = task.map(|task| self.head(task)).transpose()?;
         let (prior, selection) = Self::conditions(protocol, head)?;
         let mut predictions = Vec::with_capacity(pictures.len());
-        for pictures in pictures.chunks(self.batch.max(1)) {
+        for pictures in pictures.chunks(self.images_at_once(protocol)) {
             let batch = self.prepare(pictures)?;
             let found = self.predict(&images(&batch, self.device()), prior, selection)?;
             for image in 0..batch.len() {
@@ -44,6 +44,11 @@ impl Predictor {
             }
         }
         Ok(predictions)
+    }
+
+    /// Brings a picture to the size and the channels of the network; what is prepared already stays as it is.
+    pub fn prepare_picture(&self, picture: Picture) -> Picture {
+        self.preparation.apply(picture)
     }
 
     /// Brings pictures to the shape of the network.
@@ -71,6 +76,9 @@ impl Predictor {
         let head = &self.heads[found.heads[image]];
         let label = found.label(image);
         let probability = found.probabilities(image).get(label).copied();
+        if probability.is_some_and(|probability| !probability.is_finite()) {
+            return Err(Error::NotFinite { what: "a probability" });
+        }
         match (head.classes.get(label), probability) {
             (Some(class), Some(probability)) => Ok(Prediction {
                 task: head.task.clone(),

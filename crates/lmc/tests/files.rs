@@ -5,8 +5,9 @@ mod small;
 
 use std::path::Path;
 
+use lmc::internals::inference::evaluation::Evaluator;
 use lmc::internals::tensors::plain;
-use lmc::{Device, Error, Event, Model};
+use lmc::{Device, Error, Event, Model, Picture, Protocol, TestSet};
 use proptest::prelude::*;
 use small::{grown, learner, task};
 
@@ -96,7 +97,7 @@ fn with_header(header: &serde_json::Value, rest: &[u8]) -> Vec<u8> {
 }
 
 fn problem(bytes: &[u8]) -> String {
-    let error = read(bytes).unwrap_err();
+    let error = read(bytes).map(drop).unwrap_err();
     assert!(matches!(error, Error::Input(_)), "{error}");
     error.to_string()
 }
@@ -112,8 +113,10 @@ fn damage_is_named() {
     flipped[end + 1000] ^= 4;
     assert!(problem(&flipped).contains("checksum"));
     let mut newer = json.clone();
-    let document = newer["__metadata__"]["lmc"].as_str().unwrap().replace("\"format\":1", "\"format\":9");
-    newer["__metadata__"]["lmc"] = document.into();
+    let document = newer["__metadata__"]["lmc"].as_str().unwrap();
+    let changed = document.replace("\"format\":2", "\"format\":9");
+    assert_ne!(document, changed);
+    newer["__metadata__"]["lmc"] = changed.into();
     assert!(problem(&with_header(&newer, &whole[end..])).contains("update lmc"));
     let mut foreign = json.clone();
     foreign.as_object_mut().unwrap().remove("__metadata__");
@@ -190,4 +193,43 @@ proptest! {
         bytes.truncate(length.saturating_sub(cut));
         let _ = read(&bytes);
     }
+}
+
+#[test]
+fn forged_settings_are_refused() {
+    type Forge = fn(&mut Model);
+    let forgeries: [(&str, Forge); 4] = [
+        ("batch", |model| model.config.batch = usize::MAX),
+        ("batch", |model| model.config.batch = 0),
+        ("window", |model| model.config.statistics.window = usize::MAX),
+        ("epochs", |model| model.config.epochs = usize::MAX),
+    ];
+    for (field, forge) in forgeries {
+        let mut model = grown();
+        forge(&mut model);
+        // Its checksum fits: who forges a file can compute one.
+        let problem = problem(&bytes(&model));
+        assert!(problem.contains(field), "{field}: {problem}");
+    }
+}
+
+#[test]
+fn results_that_are_not_finite_are_an_error() {
+    let mut model = grown();
+    let weight = &mut model.network.heads[0].weight;
+    *weight = weight.ones_like() * 3e38;
+    let forged = read(&bytes(&model)).unwrap();
+    let predictor = forged.predictor().unwrap();
+    let picture = Picture::filled(32, 32, [255, 200, 90]);
+    for protocol in [Protocol::Single, Protocol::TaskGiven] {
+        let error =
+            predictor.predict_pictures(std::slice::from_ref(&picture), protocol, Some("digits")).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    }
+    let set = task("digits").test;
+    let evaluator =
+        Evaluator { classifier: &predictor, batch: 16, device: predictor.device().clone(), outputs: None };
+    let set = TestSet { images: &set, task: 0, normalisation: None };
+    let error = evaluator.evaluate(&set, &[Protocol::TaskGiven]).unwrap_err();
+    assert!(matches!(error, Error::NotFinite { .. }), "{error}");
 }

@@ -4,15 +4,17 @@
 //! Tensors are named by their place (`layer2.module1.functional.conv.weight`, `head0.classifier.bias`); everything else,
 //! configuration, class and task names, statistics and the origin of every module, is JSON in the header's metadata.
 
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor};
-use lmc_streams::{Preparation, Seed, replace_file};
+use lmc_streams::{Preparation, Seed, read_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::file::LARGEST_FILE;
+use crate::file::history::History;
+use crate::file::model_file::ModelFile;
 use crate::file::tensor_file::{self, Tensors};
 use crate::inference::task_gaussian::TaskGaussian;
 use crate::model::Model;
@@ -48,6 +50,16 @@ struct HeadRecord {
     gaussian: Option<TaskGaussian>,
     #[serde(alias = "sees")]
     view: Option<Vec<Range<usize>>>,
+    #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
+    version: u32,
+}
+
+fn first_version() -> u32 {
+    1
+}
+
+fn is_first_version(version: &u32) -> bool {
+    *version == 1
 }
 
 /// A network in a file, besides its tensors.
@@ -69,6 +81,9 @@ pub(crate) struct ModelRecord {
     /// How pictures become images; files of earlier versions have none.
     #[serde(default)]
     pub(crate) preparation: Option<Preparation>,
+    /// What the model went through; files of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    pub(crate) history: History,
 }
 
 const MODEL: &str = "model";
@@ -80,6 +95,7 @@ impl ModelRecord {
             learner: model.config.clone(),
             seed: model.seed,
             preparation: Some(model.preparation),
+            history: model.history.clone(),
         }
     }
 
@@ -90,7 +106,7 @@ impl ModelRecord {
         path: &Path,
         device: &Device,
     ) -> Result<Model> {
-        let Self { network, mut learner, seed, preparation } = self;
+        let Self { network, mut learner, seed, preparation, history } = self;
         learner.check()?;
         let network = network.restore(take, path, device)?;
         let (size, channels) = (network.config.size, network.config.channels);
@@ -111,15 +127,15 @@ impl ModelRecord {
             }
         };
         preparation.check()?;
-        Ok(Model::with(network, learner, preparation, seed))
+        Ok(Model { history, ..Model::with(network, learner, preparation, seed) })
     }
 }
 
 impl Model {
-    /// Writes the model file; an old one stays until the new one is whole.
+    /// Writes the model file; an old one stays until the new one is whole. [`Error::Locked`] if another process works on
+    /// it. To load, change and save a file that others may change too, use a [`ModelFile`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        Ok(replace_file(path, &self.to_bytes(path)?)?)
+        ModelFile::open(path)?.save(self)
     }
 
     /// The content of the model file; `path` is for messages.
@@ -135,7 +151,7 @@ impl Model {
     /// Reads a model file, to compute on a device.
     pub fn load_on(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
+        let bytes = read_file(path, LARGEST_FILE)?;
         Self::from_bytes(&bytes, path, device)
     }
 
@@ -168,6 +184,7 @@ impl NetworkRecord {
             frozen: head.frozen,
             gaussian: head.gaussian.clone(),
             view: head.view.clone(),
+            version: head.version,
         };
         Self {
             config: network.config.clone(),
@@ -198,6 +215,12 @@ impl NetworkRecord {
                     &format!("layer{number}.module{at}.functional.conv.weight"),
                     &layer.config.functional.weight(),
                 )?;
+                if !record.statistics.is_sound() || !record.origin.is_sound() {
+                    let problem = format!(
+                        "the statistics or the origin of module {at} of layer {number} are impossible"
+                    );
+                    return Err(damaged(path, problem));
+                }
                 let mut module = layer.config.init(record.origin, &Seed::root(0), &device);
                 module.statistics = record.statistics;
                 module.frozen = record.frozen;
@@ -224,6 +247,8 @@ impl NetworkRecord {
             head.frozen = record.frozen;
             head.gaussian = record.gaussian;
             head.view = record.view;
+            head.version = record.version;
+            check_head(&head, &network.heads, path)?;
             check_view(&head, &network, path)?;
             if head.gaussian.as_ref().is_some_and(|task| !task.fits(network.layers.len())) {
                 return Err(damaged(
@@ -240,6 +265,26 @@ impl NetworkRecord {
         }
         Ok(network)
     }
+}
+
+/// Complains about a head whose task another one has, or that has two classes of one name.
+fn check_head(head: &Head, others: &[Head], path: &Path) -> Result<()> {
+    let problem = if others.iter().any(|other| other.task == head.task) {
+        format!("two tasks are called '{}'", head.task)
+    } else if has_duplicates(&head.classes) {
+        format!("two classes of task '{}' have one name", head.task)
+    } else if head.classes.len() < 2 {
+        format!("task '{}' has fewer than two classes", head.task)
+    } else {
+        return Ok(());
+    };
+    Err(damaged(path, problem))
+}
+
+/// Whether any name occurs twice.
+pub(crate) fn has_duplicates(names: &[String]) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    names.iter().any(|name| !seen.insert(name))
 }
 
 /// Complains unless the view of a head has modules that are there, at least one in each layer.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::tensors::NamedTensor;
 
 /// The newest format that this version reads and the one that it writes.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// The key under which the header's metadata hold our document. One key: a map of several has no order.
 const KEY: &str = "lmc";
 /// No header of ours comes near this.
@@ -119,6 +119,16 @@ pub(crate) fn read<T: for<'de> Deserialize<'de>>(
     }
     let document = serde_json::from_value(envelope.document).map_err(|error| damaged(error.to_string()))?;
     Ok((document, tensors))
+}
+
+/// The format of a file that has been read.
+pub(crate) fn format(bytes: &[u8]) -> u32 {
+    let found = || {
+        let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+        let envelope: Envelope = serde_json::from_str(metadata.metadata().as_ref()?.get(KEY)?).ok()?;
+        Some(envelope.format)
+    };
+    found().unwrap_or(FORMAT)
 }
 
 fn to_bytes(values: &[f32]) -> Vec<u8> {

@@ -17,6 +17,7 @@
 
 pub mod evaluation;
 pub mod head_choice;
+mod memory;
 pub mod novelty;
 pub mod task_gaussian;
 pub mod views;
@@ -226,6 +227,7 @@ impl Predictor {
 
     /// Passes a batch through all modules; heads can then be chosen in several ways.
     pub fn batch(&self, images: &Tensor<4>, prior: BatchPrior) -> Result<BatchTraces<'_>> {
+        self.check_memory(images.dims()[0])?;
         BatchTraces::new(self, images, prior)
     }
 

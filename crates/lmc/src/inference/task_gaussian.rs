@@ -15,7 +15,7 @@
 //!
 //! [`HeadChoice::TaskGaussian`]: super::HeadChoice::TaskGaussian
 
-use lmc_streams::{BatchConfig, TaskSet};
+use lmc_streams::BatchConfig;
 use serde::{Deserialize, Serialize};
 
 use super::BatchPrior;
@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::network::head::HeadSelection;
 use crate::tensors::images;
+use crate::training::TaskData;
 
 /// Normal distribution of a task's score profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +97,28 @@ impl TaskGaussian {
         Some(Self { means, factor, limit: f64::INFINITY })
     }
 
+    /// The distribution of two sets of images together, from the distribution and the number of images of each. The
+    /// limit is the wider one.
+    pub fn pooled(&self, count: usize, other: &Self, other_count: usize) -> Option<Self> {
+        let total = (count + other_count).max(1) as f64;
+        let parts = [(self, count as f64 / total), (other, other_count as f64 / total)];
+        let length = self.means.len();
+        if other.means.len() != length {
+            return None;
+        }
+        let means: Vec<f64> =
+            (0..length).map(|at| parts.iter().map(|(part, share)| share * part.means[at]).sum()).collect();
+        let covariance = |row: usize, column: usize| -> f64 {
+            let within = |part: &Self| -> f64 {
+                part.factor[row].iter().zip(&part.factor[column]).map(|(a, b)| a * b).sum()
+            };
+            let between = |part: &Self| (part.means[row] - means[row]) * (part.means[column] - means[column]);
+            parts.iter().map(|(part, share)| share * (within(part) + between(part))).sum()
+        };
+        let factor = cholesky(length, covariance)?;
+        Some(Self { means, factor, limit: self.limit.max(other.limit) })
+    }
+
     /// Mahalanobis distance of a profile from the task: the length of `L⁻¹ (profile - μ)`.
     pub fn distance(&self, profile: &[f64]) -> f64 {
         let mut solved: Vec<f64> = Vec::with_capacity(self.means.len());
@@ -152,10 +175,12 @@ fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec
 
 impl Model {
     /// Estimates the distribution of a head's scores from the validation images of its task.
-    pub fn calibrate(&mut self, head: usize, val: &TaskSet) -> Result<()> {
+    pub fn calibrate(&mut self, head: usize, data: TaskData<'_>) -> Result<()> {
+        let val = data.val;
         let predictor = self.predictor()?;
         let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
         for batch in BatchConfig::stored(self.config.batch).init(val)? {
+            data.check_stop()?;
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Given(head))?;
             for image in 0..batch.labels.len() {
@@ -235,6 +260,20 @@ mod tests {
         let expected = square / 2.0 + determinant.ln() / 2.0;
         assert!((gaussian.negative_log_likelihood(&[3.0, 1.0]) - expected).abs() < 1e-12);
         assert!(gaussian.fits(1) && !gaussian.fits(2));
+    }
+
+    /// Pooling is what a fit of all images together would give, but for the shrinkage of covariances.
+    #[test]
+    fn pooled_moments_are_those_of_all_images() {
+        let [a, b] = [(0, 40, 0.0), (40, 100, 3.0)].map(|(from, to, shift)| -> Vec<Vec<f64>> {
+            (from..to).map(|at| vec![f64::from(at % 7) + shift]).collect()
+        });
+        let fit = |profiles: &[Vec<f64>]| TaskGaussian::of(profiles, &nowhere(profiles.len()), 0.01).unwrap();
+        let pooled = fit(&a).pooled(a.len(), &fit(&b), b.len()).unwrap();
+        let together = fit(&[a, b].concat());
+        assert!((pooled.means[0] - together.means[0]).abs() < 1e-12);
+        assert!((pooled.factor[0][0] - together.factor[0][0]).abs() < 1e-9);
+        assert!(pooled.fits(0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use burn::tensor::Tensor;
 
 use super::{BatchPredictions, BatchPrior, Predictor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::module::{FrozenModules, LocalModule};
 use crate::network::composition::{CompositionConfig, PerModule};
 use crate::network::forward::{ForwardTrace, Weighing, forward};
@@ -213,6 +213,9 @@ impl<'a> BatchTraces<'a> {
             let features = self.trace(self.predictor.classifying_view(head)?)?.features.clone();
             let rows = self.predictor.logit_rows(head, features)?;
             for (image, row) in rows.into_iter().enumerate().filter(|(image, _)| heads[*image] == head) {
+                if row.iter().any(|logit| !logit.is_finite()) {
+                    return Err(Error::NotFinite { what: "a logit" });
+                }
                 logits[image] = row;
             }
         }

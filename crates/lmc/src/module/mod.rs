@@ -113,6 +113,16 @@ impl Origin {
     pub fn first(task: &str, number: usize) -> Self {
         Self { task: task.to_owned(), number, epoch: 0, step: 0, from: StartedFrom::Random, model: None }
     }
+
+    /// Whether the numbers can be those of a training.
+    pub(crate) fn is_sound(&self) -> bool {
+        [self.number, self.epoch, self.step].into_iter().all(|count| count <= 1 << 53)
+    }
+
+    /// Whether the module was added in the task of this head, which may have got another name by a merge.
+    pub(crate) fn is_of(&self, task: &str) -> bool {
+        self.task == task || self.model.as_ref().is_some_and(|model| format!("{model}:{}", self.task) == task)
+    }
 }
 
 /// One module of a layer.

@@ -78,6 +78,14 @@ impl Statistics {
         self.seen += 1;
     }
 
+    /// Whether these can be the statistics of a module: losses are finite and not negative, counts can be counted on.
+    pub fn is_sound(&self) -> bool {
+        let possible = |number: f64| number.is_finite() && number >= 0.0;
+        self.window.iter().all(|&BatchSummary(mean, square)| possible(mean) && possible(square))
+            && possible(self.excess)
+            && self.seen <= 1 << 53
+    }
+
     /// μ, the mean loss over the window.
     pub fn mean(&self) -> f64 {
         self.window.iter().map(|entry| entry.0).sum::<f64>() / self.window.len().max(1) as f64

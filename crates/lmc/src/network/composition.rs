@@ -54,11 +54,11 @@ pub enum Selection {
 pub struct CompositionConfig {
     /// The score; `log_loss` by default.
     pub relatedness: Relatedness,
-    /// τ, above 0; 0.1 by default. Small values approach a choice of one module.
+    /// τ, 1e-9 to 1e9; 0.1 by default. Small values approach a choice of one module.
     pub temperature: f64,
     /// The batch prior; `mean_loss` by default.
     pub prior: Prior,
-    /// τ', above 0; 0.1 by default.
+    /// τ', 1e-9 to 1e9; 0.1 by default.
     pub prior_temperature: f64,
     /// Which modules take part; `soft` by default.
     pub selection: Selection,
@@ -82,18 +82,22 @@ pub type PerModule = Vec<Vec<f64>>;
 /// Smallest loss that is scored, because 0 has no logarithm; also the loss of modules that are chosen.
 const SMALLEST_LOSS: f64 = 1e-10;
 
+/// Range of temperatures in which a score, divided by one, is still a number.
+const SMALLEST_TEMPERATURE: f64 = 1e-9;
+const LARGEST_TEMPERATURE: f64 = 1e9;
+
 impl CompositionConfig {
     /// Complains about values outside their range.
     pub fn check(&self) -> Result<()> {
         for (field, value) in
             [("temperature", self.temperature), ("prior_temperature", self.prior_temperature)]
         {
-            if !(value.is_finite() && value > 0.0) {
+            if !(SMALLEST_TEMPERATURE..=LARGEST_TEMPERATURE).contains(&value) {
                 let field = format!("composition.{field}");
                 return Err(Error::setting(
                     field,
                     format!("{value} is not a temperature"),
-                    "use a number above 0",
+                    format!("use {SMALLEST_TEMPERATURE} to {LARGEST_TEMPERATURE}"),
                 ));
             }
         }

@@ -78,6 +78,8 @@ pub struct Head {
     pub gaussian: Option<TaskGaussian>,
     /// The modules that were there when the task was learned, a range for each layer.
     pub view: Option<Vec<Range<usize>>>,
+    /// Version of the head, from 1; more pictures or classes make a new one.
+    pub version: u32,
 }
 
 impl HeadConfig {
@@ -111,6 +113,7 @@ impl HeadConfig {
             frozen: false,
             gaussian: None,
             view: None,
+            version: 1,
         }
     }
 }
@@ -131,6 +134,46 @@ impl Head {
                 decoder.losses(logits, unit_length(features))
             }
         }
+    }
+
+    /// A copy with further classes behind its own, whose classifier starts at random; all parameters are frozen.
+    pub fn with_classes(&self, further: &[String], seed: &Seed, device: &Device) -> Self {
+        let [known, features] = self.weight.dims();
+        let mut draw = Draw::new(&seed.named("classifier"), device);
+        let mut head = self.clone();
+        if further.is_empty() {
+            return head;
+        }
+        head.classes.extend(further.iter().cloned());
+        let weight = draw.uniform([further.len(), features], features);
+        head.weight = Tensor::cat(vec![self.weight.clone(), weight], 0).detach();
+        head.bias = Tensor::cat(vec![self.bias.clone(), draw.uniform([further.len()], features)], 0).detach();
+        if let HeadStructural::Decoder(decoder) = &mut head.structural {
+            // New logits count for nothing until the decoder has learned what they tell.
+            let more = Tensor::zeros([HIDDEN, further.len()], device);
+            decoder.first = Tensor::cat(vec![decoder.first.clone(), more], 1).detach();
+        }
+        debug_assert_eq!(head.weight.dims()[0], known + further.len());
+        head
+    }
+
+    /// Makes the classifier trainable again, and with it a structural component that depends on the logits.
+    pub(crate) fn unfreeze_classifier(&mut self) {
+        self.weight = self.weight.clone().detach().require_grad();
+        self.bias = self.bias.clone().detach().require_grad();
+        if let HeadStructural::Decoder(decoder) = &mut self.structural {
+            for matrix in [&mut decoder.first, &mut decoder.second] {
+                *matrix = matrix.clone().detach().require_grad();
+            }
+            for bias in [&mut decoder.first_bias, &mut decoder.second_bias] {
+                *bias = bias.clone().detach().require_grad();
+            }
+        }
+    }
+
+    /// Whether the structural component sees the logits, so that it changes with the classifier.
+    pub(crate) fn scores_logits(&self) -> bool {
+        matches!(self.structural, HeadStructural::Decoder(_))
     }
 
     /// Freezes all parameters for good.

@@ -91,6 +91,13 @@ impl Layer {
         self.modules.last_mut().filter(|module| !module.frozen)
     }
 
+    /// Gives a task another name in the origin of all modules.
+    pub(crate) fn rename_origins(&mut self, task: &str, to: &str) {
+        for module in self.modules.iter_mut().filter(|module| module.origin.is_of(task)) {
+            to.clone_into(&mut module.origin.task);
+        }
+    }
+
     /// Adds a trainable module; a layer has one at most.
     pub fn add(&mut self, module: LocalModule) -> Result<()> {
         if self.trainable().is_some() {

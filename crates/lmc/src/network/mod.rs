@@ -70,8 +70,24 @@ impl NetworkConfig {
             Self { size, .. } if !(16..=1024).contains(size) => fail("size", *size, "16 to 1024 pixels"),
             Self { depth, .. } if !(2..=6).contains(depth) => fail("depth", *depth, "2 to 6 layers"),
             Self { width, .. } if !(1..=4096).contains(width) => fail("width", *width, "1 to 4096 channels"),
-            _ => Ok(()),
+            _ => self.check_features(),
         }
+    }
+
+    /// Complains about heads that no memory holds. An invertible one has about half the square of the features as
+    /// parameters: 2 GiB at most.
+    fn check_features(&self) -> Result<()> {
+        let most = match self.heads {
+            HeadStructuralKind::Invertible => 32_768,
+            _ => 1 << 22,
+        };
+        let features = self.features();
+        if features <= most {
+            return Ok(());
+        }
+        let problem =
+            format!("heads would see {features} features (width × side × side), and {most} are the most");
+        Err(Error::setting("network", problem, "use more layers (depth), a smaller width or a smaller size"))
     }
 
     /// Sizes of the modules of each layer.

@@ -10,6 +10,7 @@ use burn::optim::{Adam as BurnAdam, AdamConfig, AdamState, AdaptiveMomentumState
 use burn::tensor::{Device, Gradients, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::config::LARGEST_RATE;
 use crate::error::{Error, Result};
 use crate::tensors::{NamedTensor, Role, Visitor, Walk, tensor, values};
 
@@ -39,9 +40,10 @@ impl OptimiserConfig {
             ("structural_learning_rate", self.structural_learning_rate),
             ("weight_decay", self.weight_decay),
         ] {
-            if !(value.is_finite() && value >= 0.0) {
+            if !(0.0..=LARGEST_RATE).contains(&value) {
                 let field = format!("optimiser.{field}");
-                return Err(Error::setting(field, format!("{value} is not possible"), "use 0 or more"));
+                let cure = format!("use 0 to {LARGEST_RATE}");
+                return Err(Error::setting(field, format!("{value} is not possible"), cure));
             }
         }
         Ok(())

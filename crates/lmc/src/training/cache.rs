@@ -7,6 +7,7 @@
 use burn::tensor::{Device, Tensor};
 use lmc_streams::{BatchConfig, TaskSet};
 
+use super::TaskData;
 use crate::error::Result;
 use crate::network::layer::{CachedResponses, Layer};
 use crate::tensors::{images, tensor, values};
@@ -24,9 +25,10 @@ pub struct ResponseCache {
 }
 
 impl ResponseCache {
-    /// Runs the frozen modules over a set; `None` if there are none. Outputs are kept if they fit into `limit` bytes.
+    /// Runs the frozen modules over a set of a task; `None` if there are none. Outputs are kept if they fit into `limit` bytes.
     pub fn new(
         layer: &Layer,
+        data: TaskData<'_>,
         set: &TaskSet,
         batch: usize,
         limit: usize,
@@ -45,6 +47,7 @@ impl ResponseCache {
             shape,
         };
         for batch in BatchConfig::stored(batch).init(set)? {
+            data.check_stop()?;
             let images = images(&batch, device);
             let outputs = packed.outputs(images.clone())?;
             let losses = values(&packed.losses(outputs.clone(), images, false)?); // [module, image]

@@ -4,18 +4,19 @@
 //! modules, which the network and its best state share, are stored once.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use burn::tensor::Device;
-use lmc_streams::{Preparation, replace_file};
+use lmc_streams::{Preparation, read_file, replace_file, replace_file_like};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::LearnerConfig;
 use super::step::GrowingTask;
-use super::{Best, TaskTraining};
+use super::{Best, EpochMetrics, TaskTraining};
 use crate::error::{Error, Result};
+use crate::file::LARGEST_FILE;
+use crate::file::history::History;
 use crate::file::record::{ModelRecord, NetworkRecord, damaged};
 use crate::file::tensor_file::{self, Tensors};
 use crate::growth::projection::Phase;
@@ -45,6 +46,9 @@ struct TaskRecord {
     adam: BTreeMap<String, usize>,
     best: Option<BestRecord>,
     modules_before: Vec<usize>,
+    /// The epoch under way, and whether it added a module; earlier versions wrote checkpoints between epochs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    under_way: Option<(EpochMetrics, bool)>,
     /// The settings of the task; in files of earlier versions, the model's are the task's.
     #[serde(default)]
     config: Option<LearnerConfig>,
@@ -58,6 +62,8 @@ struct CheckpointRecord {
     seed: u64,
     #[serde(default)]
     preparation: Option<Preparation>,
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    history: History,
     #[serde(alias = "lesson")]
     training: Option<TaskRecord>,
 }
@@ -88,9 +94,15 @@ impl State {
         Ok(replace_file(path, &tensor_file::write(CHECKPOINT, &record, &self.tensors, path)?)?)
     }
 
+    /// Writes the state as [`State::save`] does, with the mode and the owner of another file, if that exists.
+    pub(crate) fn save_like(&self, progress: &impl Serialize, path: &Path, like: &Path) -> Result<()> {
+        let record = StateRecord { state: self.document.clone(), progress };
+        Ok(replace_file_like(path, &tensor_file::write(CHECKPOINT, &record, &self.tensors, path)?, like)?)
+    }
+
     /// Reads back what [`State::save`] wrote.
     pub fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<(Self, T)> {
-        let bytes = fs::read(path).map_err(lmc_streams::Error::io("read", path))?;
+        let bytes = read_file(path, LARGEST_FILE)?;
         let (record, found): (StateRecord<T>, Tensors) = tensor_file::read(CHECKPOINT, &bytes, path)?;
         Ok((Self { document: record.state, tensors: found.into_values().collect() }, record.progress))
     }
@@ -101,7 +113,7 @@ impl Model {
     pub fn state(&self) -> Result<State> {
         let mut tensors = prefixed("network", tensors::plain(&self.network));
         let training = self.training.as_ref().map(|open| {
-            let GrowingTask { training, config, step, steps, phase, modules_before } = open;
+            let GrowingTask { training, config, step, steps, phase, grew, modules_before } = open;
             let (moments, adam) = training.adam.plain();
             tensors.extend(prefixed("adam", moments));
             let best = training.best.as_ref().map(|best| {
@@ -121,11 +133,12 @@ impl Model {
                 adam,
                 best,
                 modules_before: modules_before.clone(),
+                under_way: training.under_way.clone().map(|metrics| (metrics, *grew)),
                 config: Some(config.clone()),
             }
         });
-        let ModelRecord { network, learner, seed, preparation } = ModelRecord::of(self);
-        let record = CheckpointRecord { network, learner, seed, preparation, training };
+        let ModelRecord { network, learner, seed, preparation, history } = ModelRecord::of(self);
+        let record = CheckpointRecord { network, learner, seed, preparation, history, training };
         let document = serde_json::to_value(record).map_err(|error| {
             Error::setting("checkpoint", error.to_string(), "report this as a bug of lmc")
         })?;
@@ -141,12 +154,17 @@ impl Model {
             let tensor = found.get(&format!("{prefix}.{name}"))?.clone();
             Some(NamedTensor { name: name.to_owned(), ..tensor })
         };
-        let CheckpointRecord { network, learner, seed, preparation, training } = record;
-        let model = ModelRecord { network, learner: learner.clone(), seed, preparation };
+        let CheckpointRecord { network, learner, seed, preparation, history, training } = record;
+        let model = ModelRecord { network, learner: learner.clone(), seed, preparation, history };
         let mut model = model.restore(&mut |name| take("network", name), path, device)?;
         let Some(record) = training else { return Ok(model) };
-        if record.number >= model.network.heads.len() {
-            return Err(damaged(path, format!("task {} has no head", record.number)));
+        match model.network.heads.get(record.number) {
+            None => return Err(damaged(path, format!("task {} has no head", record.number))),
+            Some(head) if head.frozen => {
+                let problem = format!("task '{}' is under way, but its head is frozen", head.task);
+                return Err(damaged(path, problem));
+            }
+            Some(_) => {}
         }
         let best = match record.best {
             Some(best) => {
@@ -160,14 +178,23 @@ impl Model {
         config.check()?;
         let mut adam = config.optimiser.init();
         adam.restore(|name| take("adam", name), &record.adam, &model.network.device)?;
-        let (epoch, epochs) = (record.epoch, record.epochs);
-        let training = TaskTraining { task: record.task, number: record.number, epoch, epochs, adam, best };
+        let (under_way, grew) = record.under_way.unzip();
+        let training = TaskTraining {
+            task: record.task,
+            number: record.number,
+            epoch: record.epoch,
+            epochs: record.epochs,
+            adam,
+            best,
+            under_way,
+        };
         model.training = Some(GrowingTask {
             training,
             config,
             step: record.step,
             steps: record.steps,
             phase: record.phase,
+            grew: grew.unwrap_or_default(),
             modules_before: record.modules_before,
         });
         Ok(model)

@@ -98,6 +98,27 @@ impl Default for LearnerConfig {
 /// Number of training images from which on a task is large.
 pub const LARGE_TASK: usize = 1000;
 
+/// The largest number of images in a batch: their pixels alone are 800 MB at 32 by 32.
+pub const LARGEST_BATCH: usize = 65_536;
+/// The largest number of epochs of a task, or of a phase.
+pub const MOST_EPOCHS: usize = 1_000_000;
+/// The largest number of batches in the window of a module's statistics, which the model file holds.
+const LONGEST_WINDOW: usize = 1_000_000;
+/// The largest cache, in MiB: a TiB.
+const LARGEST_CACHE: usize = 1 << 20;
+/// The largest weight of a loss.
+pub const LARGEST_WEIGHT: f64 = 1e9;
+/// The largest learning rate and weight decay.
+pub const LARGEST_RATE: f64 = 1e3;
+
+/// Complains about a number outside its range.
+pub fn check_count(field: &str, value: usize, least: usize, most: usize) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::setting(field, format!("it is {value}"), format!("use {least} to {most}")))
+}
+
 impl LearnerConfig {
     /// Complains about values outside their range.
     pub fn check(&self) -> Result<()> {
@@ -108,16 +129,17 @@ impl LearnerConfig {
         if self.statistics.window < 3 {
             return Err(Error::setting("statistics.window", "too short for a deviation", "use 3 or more"));
         }
-        if !(self.structural_weight.is_finite() && self.structural_weight >= 0.0) {
+        if !(self.structural_weight >= 0.0 && self.structural_weight <= LARGEST_WEIGHT) {
             let problem = format!("{} is not possible", self.structural_weight);
-            return Err(Error::setting("structural_weight", problem, "use 0 or more"));
+            return Err(Error::setting("structural_weight", problem, format!("use 0 to {LARGEST_WEIGHT}")));
         }
-        for (field, value) in [("batch", self.batch), ("epochs", self.epochs)] {
-            if value == 0 {
-                return Err(Error::setting(field, "it is 0", "use 1 or more"));
-            }
-        }
-        Ok(())
+        check_count("batch", self.batch, 1, LARGEST_BATCH)?;
+        check_count("epochs", self.epochs, 1, MOST_EPOCHS)?;
+        check_count("epochs_large", self.epochs_large, 0, MOST_EPOCHS)?;
+        check_count("projection.epochs", self.projection.epochs, 0, MOST_EPOCHS)?;
+        check_count("projection.epochs_after", self.projection.epochs_after, 0, MOST_EPOCHS)?;
+        check_count("statistics.window", self.statistics.window, 3, LONGEST_WINDOW)?;
+        check_count("cache_mib", self.cache_mib, 0, LARGEST_CACHE)
     }
 
     /// Training steps of an epoch over a set.
@@ -135,10 +157,9 @@ impl LearnerConfig {
     pub fn for_task(&self, train: &TaskSet, epochs: Option<usize>) -> Result<Self> {
         let steps = self.steps_per_epoch(train).max(1);
         let mut config = self.clone();
-        match epochs.or(self.budget.epochs(steps)) {
-            Some(0) => return Err(Error::setting("epochs", "it is 0", "use 1 or more")),
-            Some(epochs) => config.scale_epochs(epochs, steps),
-            None => {}
+        if let Some(epochs) = epochs.or(self.budget.epochs(steps)) {
+            check_count("epochs", epochs, 1, MOST_EPOCHS)?;
+            config.scale_epochs(epochs, steps);
         }
         Ok(config)
     }
@@ -146,8 +167,10 @@ impl LearnerConfig {
     /// Changes the number of epochs to a fixed one: projection phases keep their share, and the window is no longer than
     /// such a phase, or a module that is added last would keep values that it inherited (specification §1.5).
     pub fn scale_epochs(&mut self, epochs: usize, steps_per_epoch: usize) {
-        let ratio = epochs as f64 / self.epochs as f64;
-        let scaled = |length: usize, least: usize| ((length as f64 * ratio).round() as usize).max(least);
+        let ratio = epochs as f64 / self.epochs.max(1) as f64;
+        let scaled = |length: usize, least: usize| {
+            ((length as f64 * ratio).round() as usize).clamp(least, MOST_EPOCHS)
+        };
         if self.projection.epochs > 0 {
             self.projection.epochs = scaled(self.projection.epochs, 1);
         }
@@ -155,7 +178,7 @@ impl LearnerConfig {
         self.epochs = epochs;
         self.epochs_large = 0;
         self.budget = EpochBudget::Fixed;
-        let phase = self.projection.epochs * steps_per_epoch;
+        let phase = self.projection.epochs.saturating_mul(steps_per_epoch);
         self.statistics.window = self.statistics.window.min(phase.max(10));
     }
 }
@@ -170,6 +193,55 @@ mod tests {
         let mut config = Preset::SMinus.learner();
         config.scale_epochs(10, 7);
         assert_eq!((config.epochs, config.projection.epochs, config.statistics.window), (10, 2, 14));
+    }
+
+    /// What passes `check` is safe to count with, whatever the numbers are.
+    #[test]
+    fn extreme_settings_are_refused_or_harmless() {
+        let numbers = [0, 1, 3, LARGEST_BATCH, MOST_EPOCHS, 1 << 20, 1 << 32, usize::MAX - 1, usize::MAX];
+        let fields: [fn(&mut LearnerConfig) -> &mut usize; 7] = [
+            |config| &mut config.batch,
+            |config| &mut config.epochs,
+            |config| &mut config.epochs_large,
+            |config| &mut config.projection.epochs,
+            |config| &mut config.projection.epochs_after,
+            |config| &mut config.statistics.window,
+            |config| &mut config.cache_mib,
+        ];
+        let mut passed = 0;
+        for (one, other) in fields.iter().flat_map(|one| fields.iter().map(move |other| (one, other))) {
+            for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (*a, *b))) {
+                let mut config = LearnerConfig::default();
+                *one(&mut config) = a;
+                *other(&mut config) = b;
+                if config.check().is_err() {
+                    continue;
+                }
+                passed += 1;
+                for (epochs, steps) in [(1, 1), (MOST_EPOCHS, 1 << 40), (MOST_EPOCHS, usize::MAX)] {
+                    let mut scaled = config.clone();
+                    scaled.scale_epochs(epochs, steps);
+                    scaled.check().unwrap_or_else(|error| panic!("{config:?} became bad: {error}"));
+                }
+            }
+        }
+        assert!(passed > 100);
+        for value in [f64::NAN, f64::INFINITY, -1.0, f64::MAX] {
+            let floats: [fn(&mut LearnerConfig) -> &mut f64; 7] = [
+                |config| &mut config.structural_weight,
+                |config| &mut config.composition.temperature,
+                |config| &mut config.composition.prior_temperature,
+                |config| &mut config.optimiser.learning_rate,
+                |config| &mut config.optimiser.structural_learning_rate,
+                |config| &mut config.optimiser.weight_decay,
+                |config| &mut config.novelty.false_alarms,
+            ];
+            for field in floats {
+                let mut config = LearnerConfig::default();
+                *field(&mut config) = value;
+                config.check().unwrap_err();
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! One epoch of a task: all training batches once, then, outside projection phases, validation with the task given.
 
 use burn::tensor::Device;
-use lmc_streams::{Batch, BatchConfig, TaskSet};
+use lmc_streams::{Batch, BatchConfig, MemoryBudget};
 
+use super::TaskData;
 use super::cache::ResponseCache;
-use super::step::GrowingTask;
-use super::{EpochMetrics, TaskData};
+use super::step::{GrowingTask, StepOutcome};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::growth::projection::Phase;
@@ -29,7 +29,7 @@ fn responses(cache: Option<&ResponseCache>, batch: &Batch, device: &Device) -> C
 }
 
 impl Model {
-    /// Trains the open task for one epoch, and validates. `listen` hears of every step.
+    /// Trains the open task for one epoch, or to the end of the epoch under way, and validates. `listen` hears of every step.
     pub fn epoch(
         &mut self,
         data: TaskData<'_>,
@@ -38,7 +38,7 @@ impl Model {
         self.check_open(data)?;
         self.fill_caches(data)?;
         let Some(mut task) = self.training.take() else { return Err(Self::nothing_open()) };
-        // The task stays open whatever happens: an observer that fails must not lose it.
+        // The task stays open whatever happens, and with it the epoch under way: an observer that fails must not lose it.
         let ended = self.train_once(&mut task, data, listen);
         self.training = Some(task);
         listen(self, ended?)
@@ -54,20 +54,23 @@ impl Model {
         let (number, epoch) = (task.training.number, task.training.epoch);
         let seed = self.task_seed(number);
         let batches_seed = seed.named("batches").numbered(epoch as u64);
-        let mut metrics = EpochMetrics::new(&task.training.task, epoch, task.steps);
-        let mut grew = false;
-        let mut batches = BatchConfig::shuffled(task.config.batch, batches_seed).init(data.train)?;
+        let done = task.training.begin_epoch(task.steps);
+        let batches = BatchConfig::shuffled(task.config.batch, batches_seed);
+        let mut batches = batches.init(data.train)?.after(done);
         let mut batch = Batch::default();
-        while batches.fill(&mut batch) {
+        for step in done.. {
+            if !batches.fill(&mut batch) {
+                break;
+            }
             let in_phase = task.phase.is_projection();
             let device = self.network.device.clone().inner();
             let cached = responses(self.caches.train.as_ref(), &batch, &device);
             let outcome = task.learn_batch(&mut self.network, &batch, cached, &seed.named("added"))?;
-            let step = metrics.step();
-            let event =
-                metrics.batch(outcome.loss, outcome.cross_entropy, outcome.correct, batch.labels.len())?;
-            for added in outcome.added {
-                grew = true;
+            let StepOutcome { loss, cross_entropy, correct, added } = outcome;
+            let event = task.training.count(loss, cross_entropy, correct, batch.labels.len())?;
+            task.grew |= !added.is_empty();
+            // The batch is wholly done: whatever the observer returns from here on, training goes on with the next one.
+            for added in added {
                 let layer = added.layer;
                 listen(self, Event::Expanded { layer, z: added.z, epoch, step })?;
                 if let Phase::Projection { left, .. } = task.phase {
@@ -79,17 +82,19 @@ impl Model {
             }
             listen(self, event)?;
         }
-        let skip = grew && task.config.projection.skip_validation_on_addition;
+        let skip = task.grew && task.config.projection.skip_validation_on_addition;
         let mut val_accuracy = None;
         if !task.phase.is_projection() && !skip && !data.val.is_empty() {
-            val_accuracy = Some(self.validate(number, data.val)?);
+            val_accuracy = Some(self.validate(number, data)?);
         }
-        task.training.end_epoch(val_accuracy, || self.network.clone());
+        task.grew = false;
+        let metrics = task.training.end_epoch(val_accuracy, || self.network.clone());
         Ok(metrics.end(task.training.epochs, val_accuracy, self.network.modules()))
     }
 
     /// Accuracy on the validation images, with the task given.
-    fn validate(&mut self, head: usize, val: &TaskSet) -> Result<f64> {
+    fn validate(&mut self, head: usize, data: TaskData<'_>) -> Result<f64> {
+        let val = data.val;
         let predictor = self.predictor()?;
         let device = predictor.device();
         let mut right = 0;
@@ -99,6 +104,7 @@ impl Model {
         }
         let mut features = Vec::new();
         for (number, batch) in BatchConfig::stored(self.config.batch).init(val)?.enumerate() {
+            data.check_stop()?;
             let found = match self.caches.val_features.as_ref().and_then(|kept| kept.get(number)) {
                 Some((kept, length)) => tensor(kept.clone(), [batch.labels.len(), *length], device),
                 None => {
@@ -124,12 +130,13 @@ impl Model {
         }
         let Some(layer) = self.network.layers.first() else { return Ok(()) };
         let device = self.network.device.clone().inner();
-        let limit = self.config.cache_mib.saturating_mul(1 << 20);
+        let budget = usize::try_from(MemoryBudget::of_process().bytes() / 2).unwrap_or(usize::MAX);
+        let limit = self.config.cache_mib.saturating_mul(1 << 20).min(budget);
         let size = self.config.batch;
         // The training images come first: they are needed in every step.
-        let train = ResponseCache::new(layer, data.train, size, limit, &device)?;
+        let train = ResponseCache::new(layer, data, data.train, size, limit, &device)?;
         let left = limit.saturating_sub(train.as_ref().map_or(0, ResponseCache::bytes));
-        let val = ResponseCache::new(layer, data.val, size, left, &device)?;
+        let val = ResponseCache::new(layer, data, data.val, size, left, &device)?;
         self.caches = TaskCaches { filled: true, train, val, val_features: None };
         Ok(())
     }

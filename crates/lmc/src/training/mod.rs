@@ -8,10 +8,12 @@
 //! | [`estimate`] | how long a task will take |
 //! | [`cache`] | responses of frozen first-layer modules, computed once a task |
 //! | [`adam`] | the optimiser, with a state that can be saved |
+//! | [`extension`] | more pictures or classes for a task: a new version of its head |
 //! | [`checkpoint`] | the exact state in the middle of a task, on disk |
 //!
 //! What every method has while it trains on a task, LMC and baselines alike, is [`TaskTraining`]: epochs that are done,
-//! the optimiser, and the state with the best validation accuracy. [`EpochMetrics`] are the running sums of one epoch.
+//! the optimiser, the state with the best validation accuracy, and the epoch that is under way. [`EpochMetrics`] are the
+//! running sums of one epoch: with them in the state, training goes on after any of its steps.
 
 pub mod adam;
 pub mod cache;
@@ -19,9 +21,12 @@ pub mod checkpoint;
 pub mod config;
 pub mod epoch;
 pub mod estimate;
+pub mod extension;
 pub mod step;
 
-use lmc_streams::{Task, TaskSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lmc_streams::{Task, TaskSet, content_hash};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -40,11 +45,38 @@ pub struct TaskData<'a> {
     /// Images to choose the best epoch by, and to estimate the distribution of scores from; may be empty, and then the last
     /// epoch is kept and novelty is unknown.
     pub val: &'a TaskSet,
+    /// Set by whoever wants the work to end soon; see [`TaskData::check_stop`].
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> TaskData<'a> {
+    /// The same data, with a flag that ends the work on them.
+    pub fn until(self, stop: &'a AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// [`Error::Stopped`] once the flag is set. Long passes over images outside of training steps ask at every batch; after
+    /// a step the listener decides.
+    pub fn check_stop(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => {
+                Err(Error::Stopped { done: format!("what was saved of task '{}'", self.name) })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<'a> From<&'a Task> for TaskData<'a> {
     fn from(task: &'a Task) -> Self {
-        Self { name: &task.name, classes: &task.classes, train: &task.train, val: &task.val }
+        Self { name: &task.name, classes: &task.classes, train: &task.train, val: &task.val, stop: None }
+    }
+}
+
+impl TaskData<'_> {
+    /// Hash of class names, labels and pixels.
+    pub fn content_hash(&self) -> String {
+        content_hash(self.classes, [self.train, self.val])
     }
 }
 
@@ -92,6 +124,8 @@ pub struct TaskTraining<S> {
     pub adam: Adam,
     /// The state with the best validation accuracy so far.
     pub best: Option<Best<S>>,
+    /// The epoch that has begun and is not over: what is counted of it so far. `None` between epochs.
+    pub under_way: Option<EpochMetrics>,
 }
 
 /// The state of the epoch with the best validation accuracy.
@@ -108,17 +142,35 @@ pub struct Best<S> {
 impl<S> TaskTraining<S> {
     /// Opens a task of so many epochs.
     pub fn new(data: TaskData<'_>, number: usize, epochs: usize, adam: Adam) -> Self {
-        Self { task: data.name.to_owned(), number, epoch: 0, epochs, adam, best: None }
+        Self { task: data.name.to_owned(), number, epoch: 0, epochs, adam, best: None, under_way: None }
     }
 
-    /// Counts an epoch, and keeps its state if its validation accuracy is the best so far.
-    pub fn end_epoch(&mut self, accuracy: Option<f64>, state: impl FnOnce() -> S) {
+    /// Begins an epoch of so many steps, or goes on with the one under way; gives the number of steps that are done.
+    pub fn begin_epoch(&mut self, steps: usize) -> usize {
+        self.metrics(steps).step()
+    }
+
+    /// Counts a training batch and gives its [`Event::Step`]; see [`EpochMetrics::batch`].
+    pub fn count(&mut self, loss: f64, cross_entropy: f64, correct: usize, images: usize) -> Result<Event> {
+        self.metrics(0).batch(loss, cross_entropy, correct, images)
+    }
+
+    fn metrics(&mut self, steps: usize) -> &mut EpochMetrics {
+        let (task, epoch) = (&self.task, self.epoch);
+        self.under_way.get_or_insert_with(|| EpochMetrics::new(task, epoch, steps))
+    }
+
+    /// Counts the epoch under way, whose sums it gives, and keeps its state if its validation accuracy is the best so far.
+    pub fn end_epoch(&mut self, accuracy: Option<f64>, state: impl FnOnce() -> S) -> EpochMetrics {
+        let metrics = self.metrics(0).clone();
+        self.under_way = None;
         if let Some(accuracy) = accuracy
             && self.best.as_ref().is_none_or(|best| accuracy > best.accuracy)
         {
             self.best = Some(Best { epoch: self.epoch, accuracy, state: state() });
         }
         self.epoch += 1;
+        metrics
     }
 
     /// Whether all epochs are done.
@@ -145,7 +197,8 @@ impl<S> TaskTraining<S> {
 }
 
 /// Running sums of an epoch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EpochMetrics {
     task: String,
     epoch: usize,

@@ -35,6 +35,8 @@ pub struct GrowingTask {
     pub steps: usize,
     /// Projection or accumulation.
     pub phase: Phase,
+    /// Whether a module was added in the epoch that is under way.
+    pub grew: bool,
     /// Modules per layer before the task.
     pub modules_before: Vec<usize>,
 }
