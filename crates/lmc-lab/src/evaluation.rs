@@ -3,14 +3,17 @@
 //! Whole test sets after every task under every protocol would take longer than learning. Cells of the matrix that no
 //! metric is made from, and the protocols [`Protocol::Mixed`] and [`Protocol::Single`], use test sets that are thinned.
 
-use burn::tensor::Device;
-use lmc::internals::inference::evaluation::{Classify, Evaluator};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::{Device, Tensor};
+use lmc::internals::inference::evaluation::{Classification, Classify, Evaluator};
 use lmc::{Accuracy, EvalCounts, Protocol, TaskReport, TestSet};
 use lmc_methods::Method;
 use lmc_streams::{Normalisation, Seed, Stream, TaskSet};
 
 use crate::error::Result;
 use crate::metrics::{Metrics, OwnHead, TaskMetrics};
+use crate::run::Run;
 
 /// Images per test batch, as in the paper.
 const BATCH: usize = 64;
@@ -33,6 +36,27 @@ pub struct StreamEvaluation<'a> {
     task_agnostic: bool,
     seed: u64,
     device: Device,
+    stop: &'a AtomicBool,
+}
+
+/// A classifier that ends with [`lmc::Error::Stopped`] before the next batch once the flag is set.
+struct Stoppable<'a> {
+    classifier: &'a dyn Classify,
+    stop: &'a AtomicBool,
+}
+
+impl Classify for Stoppable<'_> {
+    fn classify(
+        &self,
+        images: &Tensor<4>,
+        task: Option<usize>,
+        protocols: &[Protocol],
+    ) -> lmc::Result<Vec<Vec<Classification>>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(lmc::Error::Stopped { done: "all training so far, not its evaluation".into() });
+        }
+        self.classifier.classify(images, task, protocols)
+    }
 }
 
 /// Counts of one test set under each protocol; all but the first for task-agnostic methods only.
@@ -54,18 +78,20 @@ impl TaskCounts {
 }
 
 impl<'a> StreamEvaluation<'a> {
-    /// Prepares the evaluation of a method; `seed` is the root seed of the run.
-    pub fn new(
-        stream: &'a Stream,
-        method: &dyn Method,
-        task_agnostic: bool,
-        seed: u64,
-        device: &Device,
-    ) -> Self {
+    /// Prepares the evaluation of the method of a run.
+    pub fn new(run: &Run<'a>, method: &dyn Method, task_agnostic: bool) -> Self {
+        let Run { experiment, stream, device, stop, .. } = *run;
         let normalise = method.normalises();
         let statistics = |task: &lmc_streams::Task| normalise.then(|| Normalisation::of(&task.train));
         let normalisations = stream.tasks.iter().map(statistics).collect();
-        Self { stream, normalisations, task_agnostic, seed, device: device.clone().inner() }
+        Self {
+            stream,
+            normalisations,
+            task_agnostic,
+            seed: experiment.seed,
+            device: device.clone().inner(),
+            stop,
+        }
     }
 
     /// Adds what is known right after task `number` was learned: a row of the accuracy matrix, and the task's metrics.
@@ -78,7 +104,8 @@ impl<'a> StreamEvaluation<'a> {
         announce: &mut Announce<'_>,
     ) -> Result<()> {
         let classifier = method.classifier()?;
-        let evaluator = self.evaluator(&*classifier, method, number + 1);
+        let classifier = Stoppable { classifier: &*classifier, stop: self.stop };
+        let evaluator = self.evaluator(&classifier, method, number + 1);
         let (mut row, mut given) = (Vec::new(), Vec::new());
         for (old, task) in self.stream.tasks[..number].iter().enumerate() {
             announce(&task.name);
@@ -115,7 +142,8 @@ impl<'a> StreamEvaluation<'a> {
         announce: &mut Announce<'_>,
     ) -> Result<()> {
         let (classifier, tasks) = (method.classifier()?, self.stream.tasks.len());
-        let evaluator = self.evaluator(&*classifier, method, tasks);
+        let classifier = Stoppable { classifier: &*classifier, stop: self.stop };
+        let evaluator = self.evaluator(&classifier, method, tasks);
         let mut mixed = Vec::new();
         if self.task_agnostic {
             announce("all, mixed");

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
 use lmc::internals::training::checkpoint::State;
@@ -36,6 +37,9 @@ pub struct Run<'a> {
     pub tensorboard: bool,
     /// Device that computes.
     pub device: &'a Device,
+    /// Set from outside to save and stop: the run then ends, after the training step at the latest, with
+    /// [`lmc::Error::Stopped`].
+    pub stop: &'a AtomicBool,
 }
 
 /// What a checkpoint holds besides the state of the method.
@@ -48,9 +52,10 @@ struct Progress {
     events: u64,
 }
 
-/// Learns the stream, or resumes it, and gives its metrics. `notice` may stop the run after an epoch by returning true;
-/// the run then ends with [`lmc::Error::Stopped`].
-pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<Metrics> {
+/// Learns the stream, or resumes it, and gives its metrics; `notice` hears how it goes. [`Run::stop`] ends it early: in an
+/// epoch the state after the last training step is saved; at any other time the checkpoint on disk is exact, and what was
+/// done since, an evaluation for instance, is done again.
+pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>)) -> Result<Metrics> {
     let Run { experiment, stream, device, .. } = *run;
     let files = RunDirectory::new(run.directory);
     let _lock = files.lock()?;
@@ -78,7 +83,7 @@ pub fn run(run: &Run<'_>, notice: &mut dyn FnMut(Notice<'_>) -> bool) -> Result<
     progress.metrics.method.clone_from(&experiment.method);
     progress.metrics.task_agnostic = entry.task_agnostic;
     progress.metrics.substitutions.clone_from(&stream.substitutions);
-    let evaluation = StreamEvaluation::new(stream, &*method, entry.task_agnostic, experiment.seed, device);
+    let evaluation = StreamEvaluation::new(run, &*method, entry.task_agnostic);
     let mut trackers = Trackers::open(&files, progress.events, &progress.metrics, run.tensorboard)?;
     if trackers.length() == 0 {
         let event = RunEvent::StreamStarted { tasks: stream.tasks.len() };
@@ -158,11 +163,11 @@ fn learn(
     files: &RunDirectory,
     trackers: &mut Trackers,
     progress: &mut Progress,
-    notice: &mut dyn FnMut(Notice<'_>) -> bool,
+    notice: &mut dyn FnMut(Notice<'_>),
 ) -> Result<TaskReport> {
     let watch = Stopwatch::start(progress.cost);
     let task = &run.stream.tasks[number];
-    let data = TaskData::from(task);
+    let data = TaskData::from(task).until(run.stop);
     if method.progress().is_none() {
         method.begin(data)?;
     }
@@ -170,14 +175,28 @@ fn learn(
     let modules = method.capacity().modules;
     let event = Event::TaskStarted { task: task.name.clone(), number, epochs, epoch, modules }.into();
     trackers.write(&event)?;
-    let mut stop = notice(Notice::Event(&event));
+    notice(Notice::Event(&event));
     while epoch < epochs {
-        let more = method.epoch(data, &mut |event| {
+        let mut done = String::new();
+        let trained = method.epoch(data, &mut |event| {
             let event = event.into();
             trackers.write(&event)?;
-            stop |= notice(Notice::Event(&event));
-            Ok(())
-        })?;
+            notice(Notice::Event(&event));
+            match event {
+                RunEvent::Learning(Event::Step { epoch, step, steps, .. }) if asked(run) => {
+                    done = format!("step {} of {steps} of epoch {}", step + 1, epoch + 1);
+                    Err(stopped(""))
+                }
+                _ => Ok(()),
+            }
+        });
+        // After a step, or in a pass over images between steps, the method is whole: its epoch is under way.
+        let (more, under_way) = match trained {
+            Ok(more) => (more, false),
+            Err(lmc::Error::Stopped { .. }) => (true, true),
+            Err(error) => return Err(error.into()),
+        };
+        let stop = under_way || asked(run);
         (epoch, epochs) = open_task(method, &task.name)?;
         if epoch.is_multiple_of(run.experiment.checkpoint_epochs) || !more || stop {
             progress.events = trackers.length();
@@ -186,7 +205,10 @@ fn learn(
             notice(Notice::Event(&RunEvent::Checkpointed { epoch }));
         }
         if stop {
-            return Err(lmc::Error::Stopped { done: format!("epoch {epoch} of task '{}'", task.name) }.into());
+            if done.is_empty() {
+                done = format!("epoch {epoch}");
+            }
+            return Err(stopped(&format!("{done} of task '{}'", task.name)).into());
         }
         if !more {
             break;
@@ -198,6 +220,15 @@ fn learn(
     trackers.write(&event)?;
     notice(Notice::Event(&event));
     Ok(report)
+}
+
+/// Whether the run is to save and stop.
+fn asked(run: &Run<'_>) -> bool {
+    run.stop.load(Ordering::Relaxed)
+}
+
+fn stopped(done: &str) -> lmc::Error {
+    lmc::Error::Stopped { done: done.to_owned() }
 }
 
 /// Epochs that are done, and epochs that the open task gets.

@@ -15,6 +15,7 @@
 //! | `.lock` | locked by the process that works on the run |
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lmc::Protocol;
@@ -34,7 +35,7 @@ const FORMAT: &str = "# run directory of lmc, format 1";
 const KIND: &str = "# run directory of lmc";
 
 /// Advice for a directory that no run made.
-const ELSEWHERE: &str = "choose another run directory";
+const ELSEWHERE: &str = "choose another run directory, or move the file away";
 
 /// Advice for a run that cannot be resumed.
 const CURE: &str = "choose another run directory, or add --fresh to delete this run and start anew";
@@ -101,10 +102,15 @@ impl RunDirectory {
         }
     }
 
-    /// Makes the directory and locks it; [`Error::Locked`] if another process has.
+    /// Makes the directory and locks it; [`Error::Locked`] if another process has. Nothing is written into a directory
+    /// with files of others.
     pub fn lock(&self) -> Result<Lock> {
+        self.refuse_foreign()?;
         fs::create_dir_all(&self.path).map_err(lmc_streams::Error::io("create", &self.path))?;
         let path = self.path.join(".lock");
+        if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Error::bad(&path, "this is not a regular file", ELSEWHERE));
+        }
         let io = |action| lmc_streams::Error::io(action, &path);
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(false).write(true).open(&path).map_err(io("write"))?;
@@ -115,12 +121,27 @@ impl RunDirectory {
         }
     }
 
-    /// Deletes the files of an earlier run, and no others; nothing in a directory that no run made.
+    /// Deletes the files of an earlier run, and no others; nothing in a directory that no run made. The configuration,
+    /// which says whose the directory is, goes last.
     pub fn clear(&self) -> Result<()> {
         if !self.is_ours() {
             return Ok(());
         }
-        let files = [
+        for path in self.results().into_iter().chain([&self.config]) {
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            let removed = if metadata.is_dir() && *path == self.tensorboard {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
+            removed.map_err(lmc_streams::Error::io("remove", path))?;
+        }
+        Ok(())
+    }
+
+    /// All that a run writes besides its configuration, which is there before them.
+    fn results(&self) -> [&PathBuf; 10] {
+        [
             &self.checkpoint,
             &self.metrics,
             &self.cost,
@@ -130,22 +151,38 @@ impl RunDirectory {
             &self.log,
             &self.failed,
             &self.events,
-            &self.config,
-        ];
-        for path in files.into_iter().filter(|path| path.exists()) {
-            fs::remove_file(path).map_err(lmc_streams::Error::io("remove", path))?;
-        }
-        if self.tensorboard.exists() {
-            let io = lmc_streams::Error::io("remove", &self.tensorboard);
-            fs::remove_dir_all(&self.tensorboard).map_err(io)?;
-        }
-        Ok(())
+            &self.tensorboard,
+        ]
     }
 
-    /// Whether a run of any version made the directory, as far as can be seen.
+    /// Whether a run of any version made the directory: its configuration says so in the first line. An empty one does not:
+    /// the file is written whole or not at all.
     fn is_ours(&self) -> bool {
-        let config = fs::read_to_string(&self.config).ok();
-        self.events.exists() || config.is_some_and(|text| text.is_empty() || text.starts_with(KIND))
+        let Ok(metadata) = self.config.metadata() else { return false };
+        let mut start = Vec::new();
+        metadata.is_file()
+            && File::open(&self.config)
+                .and_then(|file| file.take(KIND.len() as u64).read_to_end(&mut start))
+                .is_ok_and(|_| start == KIND.as_bytes())
+    }
+
+    /// Complains about a directory that holds a file of a name that a run writes, and that no run made.
+    pub fn refuse_foreign(&self) -> Result<()> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        let there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+        let Some(found) = [&self.config].into_iter().chain(self.results()).find(there) else { return Ok(()) };
+        // Another process may have begun its run in the meantime.
+        if self.is_ours() {
+            return Ok(());
+        }
+        let problem = if *found == self.config {
+            "this is no configuration that lmc wrote, and a run would replace it"
+        } else {
+            "there is no config.toml of lmc beside it, and a run would replace it"
+        };
+        Err(Error::bad(found, problem, ELSEWHERE))
     }
 
     /// Removes files that a killed process was writing. The directory must be locked.
@@ -162,8 +199,8 @@ impl RunDirectory {
     /// Writes the configuration, or checks that the directory belongs to the same experiment. The files of earlier
     /// versions spell some settings differently and lack later ones; they are compared by what they mean.
     pub fn claim(&self, experiment: &Experiment) -> Result<()> {
-        let cure = if self.is_ours() { CURE } else { ELSEWHERE };
-        let bad = |problem: &str| Error::bad(&self.config, problem, cure);
+        self.refuse_foreign()?;
+        let bad = |problem: &str| Error::bad(&self.config, problem, CURE);
         let text =
             toml::to_string_pretty(experiment).map_err(|error| Error::unwritable("config.toml", error))?;
         let text = format!("{FORMAT}\n{text}");
@@ -178,10 +215,6 @@ impl RunDirectory {
                 if before.identity()? == experiment.identity()? { Ok(()) } else { Err(other()) }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                if let Some(left) = [&self.metrics, &self.checkpoint].into_iter().find(|path| path.exists()) {
-                    let problem = "there is no config.toml beside it that says what was run";
-                    return Err(Error::bad(left, problem, cure));
-                }
                 Ok(replace_file(&self.config, text.as_bytes())?)
             }
             Err(error) => Err(lmc_streams::Error::io("read", &self.config)(error).into()),
@@ -280,18 +313,62 @@ mod tests {
     }
 
     #[test]
-    fn what_no_run_made_is_not_deleted() {
+    fn what_no_run_made_is_neither_replaced_nor_deleted() {
+        let names = RunDirectory::new(Path::new(""));
+        for name in names.results().into_iter().chain([&names.config]) {
+            for content in ["a user's own", ""] {
+                let folder = tempfile::tempdir().unwrap();
+                let directory = RunDirectory::new(folder.path());
+                fs::write(folder.path().join(name), content).unwrap();
+                directory.clear().unwrap();
+                let error = directory.lock().unwrap_err().to_string();
+                assert!(
+                    error.contains(&*name.to_string_lossy()) && error.contains("move the file"),
+                    "{error}"
+                );
+                assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), content);
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "not even a lock is written");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_killed_before_its_first_file_is_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".lock", ".lmc-x1", "notes.txt"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let directory = RunDirectory::new(folder.path());
+        let _lock = directory.lock().unwrap();
+        directory.remove_temporary_files();
+        assert!(!folder.path().join(".lmc-x1").exists() && folder.path().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn only_files_of_the_run_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let directory = RunDirectory::new(folder.path());
-        fs::write(&directory.model, "a user's own").unwrap();
-        directory.clear().unwrap();
-        assert!(directory.model.exists());
-        fs::write(&directory.config, "something = 1").unwrap();
-        directory.clear().unwrap();
-        assert!(directory.model.exists());
         fs::write(&directory.config, format!("{FORMAT}\n")).unwrap();
+        fs::write(&directory.model, "").unwrap();
+        fs::create_dir(&directory.tensorboard).unwrap();
         fs::write(folder.path().join("notes.txt"), "mine").unwrap();
         directory.clear().unwrap();
-        assert!(!directory.model.exists() && folder.path().join("notes.txt").exists());
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"]);
+        // A folder in the place of a file is an error, and no panic.
+        fs::write(&directory.config, format!("{FORMAT}\n")).unwrap();
+        fs::create_dir(&directory.events).unwrap();
+        directory.clear().unwrap_err();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_leads_elsewhere_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("elsewhere", folder.path().join(".lock")).unwrap();
+        let error = RunDirectory::new(folder.path()).lock().unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+        assert!(!folder.path().join("elsewhere").exists());
     }
 }

@@ -18,8 +18,9 @@
 //! It becomes a list of runs ([`PlannedRun`]), each in a directory of its own with its resolved configuration. A run is a
 //! pure function of that configuration: [`crate::worker_pool`] works off the list on this machine, and any scheduler may.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use lmc_methods::registry::overlay;
@@ -97,6 +98,9 @@ impl OneOrMany {
     }
 }
 
+/// The largest number of runs of a sweep.
+pub const MOST_RUNS: usize = 10_000;
+
 /// One combination of the grid: dotted keys and values.
 type Choice = Vec<(String, Value)>;
 
@@ -152,6 +156,7 @@ impl Sweep {
             }
         }
         let (mut runs, mut all) = (Vec::new(), Vec::new());
+        let (mut in_runs, mut in_all) = (HashSet::new(), HashSet::new());
         for (choice, wanted) in choices.iter().zip(wanted) {
             let mut table = written.base.clone();
             for rule in written.rule.iter().filter(|rule| rule.holds(choice)) {
@@ -170,11 +175,10 @@ impl Sweep {
             let name = format!("{method}-{}-{seed}-{}", stream.to_string_lossy(), experiment.hash()?);
             let directory = RunDirectory::new(&out.join(&name));
             let planned = PlannedRun { name, experiment, directory };
-            let missing = |list: &[PlannedRun]| !list.iter().any(|run| run.name == planned.name);
-            if wanted && missing(&runs) {
+            if wanted && in_runs.insert(planned.name.clone()) {
                 runs.push(planned.clone());
             }
-            if missing(&all) {
+            if in_all.insert(planned.name.clone()) {
                 all.push(planned);
             }
         }
@@ -189,6 +193,14 @@ impl Sweep {
             name: &'a str,
             command: [String; 5],
             experiment: &'a Experiment,
+        }
+        let path: PathBuf = out.join("manifest.json");
+        if path.symlink_metadata().is_ok() && !is_manifest(&path) {
+            let problem = "no sweep of lmc wrote it, and this one would replace it";
+            return Err(error::Error::bad(&path, problem, "choose another folder with --out"));
+        }
+        for run in &self.runs {
+            run.directory.refuse_foreign()?;
         }
         fs::create_dir_all(out).map_err(Error::io("create", out))?;
         for run in &self.runs {
@@ -209,11 +221,28 @@ impl Sweep {
             .iter()
             .map(|run| ManifestEntry { name: &run.name, command: command(run), experiment: &run.experiment })
             .collect();
-        let path: PathBuf = out.join("manifest.json");
         let json = serde_json::to_string_pretty(&entries)
             .map_err(|error| error::Error::unwritable("manifest", error))?;
         Ok(replace_file(&path, json.as_bytes())?)
     }
+}
+
+/// Whether a file is a manifest of this or an earlier version: a list of runs, each with the command that does it.
+fn is_manifest(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Entry {
+        #[serde(rename = "name")]
+        _name: String,
+        command: Vec<String>,
+        #[serde(rename = "experiment")]
+        _experiment: serde::de::IgnoredAny,
+    }
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let Some(file) = is_file.then(|| fs::File::open(path).ok()).flatten() else { return false };
+    serde_json::from_reader::<_, Vec<Entry>>(BufReader::new(file)).is_ok_and(|entries| {
+        !entries.is_empty()
+            && entries.iter().all(|entry| entry.command.starts_with(&["lmc".into(), "run".into()]))
+    })
 }
 
 impl SweepFile {
@@ -227,11 +256,19 @@ impl SweepFile {
         if axes.is_empty() {
             return Err("[grid] is empty".into());
         }
+        if let Some((name, _)) = axes.iter().find(|(_, values)| values.is_empty()) {
+            return Err(format!("[grid] {name} has no values"));
+        }
+        let count = axes.iter().try_fold(1_usize, |count, (_, values)| count.checked_mul(values.len()));
+        if count.is_none_or(|count| count > MOST_RUNS) {
+            let count =
+                count.map_or("more runs than can be counted".to_owned(), |count| format!("{count} runs"));
+            return Err(format!(
+                "[grid] makes {count}, and {MOST_RUNS} are the most; make several sweeps of it"
+            ));
+        }
         let mut choices: Vec<Choice> = vec![Vec::new()];
         for (name, values) in axes {
-            if values.is_empty() {
-                return Err(format!("[grid] {name} has no values"));
-            }
             let with = |choice: &Choice, value: &Value| {
                 choice.iter().cloned().chain([(name.clone(), value.clone())]).collect::<Choice>()
             };
@@ -340,6 +377,42 @@ mod tests {
         let folders =
             fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
         assert_eq!((sweep.runs.len(), lines.len(), folders.count()), (4, 8, 4));
+    }
+
+    #[test]
+    fn a_foreign_manifest_is_left_alone_and_an_older_one_of_ours_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, manifest) = (folder.path().join("sweep.toml"), folder.path().join("manifest.json"));
+        fs::write(&path, TWO).unwrap();
+        let sweep = Sweep::read(&path, folder.path(), &[], &[]).unwrap();
+        for foreign in ["{}", "[]", "", "[{\"name\": \"a\", \"command\": [], \"experiment\": {}}]"] {
+            fs::write(&manifest, foreign).unwrap();
+            let error = sweep.write(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("manifest.json") && error.contains("--out"), "{error}");
+            assert_eq!(fs::read_to_string(&manifest).unwrap(), foreign);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        }
+        fs::remove_file(&manifest).unwrap();
+        sweep.write(folder.path()).unwrap();
+        sweep.write(folder.path()).unwrap();
+        // A run directory with files of others stops the sweep before it writes anything.
+        let run = &sweep.runs[0].directory;
+        fs::write(&run.config, "mine = 1").unwrap();
+        let error = sweep.write(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("config.toml"), "{error}");
+    }
+
+    #[test]
+    fn too_many_runs_are_counted_before_they_are_made() {
+        let list = |name: &str| {
+            format!("{name} = [{}]\n", (0..1000).map(|n| n.to_string() + ",").collect::<String>())
+        };
+        let grid: String = ["seed", "stream_seed", "network.width"].map(list).concat();
+        let error = plan(&format!("[grid]\n{grid}"), &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("1000000000 runs") && error.contains("10000 are the most"), "{error}");
+        let many: String = (0..10).map(|n| list(&format!("a{n}"))).collect();
+        let error = plan(&format!("[grid]\n{many}"), &[], &[]).unwrap_err().to_string();
+        assert!(error.contains("than can be counted"), "{error}");
     }
 
     /// Two rules that each set a key of one table both hold.

@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lmc::Event;
@@ -27,6 +28,8 @@ pub struct PoolConfig {
     pub jobs: usize,
     /// Arguments that every run gets besides its directory: threads, data folder.
     pub arguments: Vec<String>,
+    /// Set from outside to stop the pool once all states are saved.
+    pub stop: &'static AtomicBool,
 }
 
 /// Exit code of `lmc run` if another process works in the run directory.
@@ -117,15 +120,16 @@ struct Worker {
     log: u64,
 }
 
-/// Works off `runs` and returns the outcome of each. `notice` may return true to stop the pool once all states are saved.
+/// Works off `runs` and returns the outcome of each; `notice` hears how it goes. [`PoolConfig::stop`] ends it early.
 pub fn work(
     config: &PoolConfig,
     runs: &[PlannedRun],
-    notice: &mut dyn FnMut(&Notice<'_>) -> bool,
+    notice: &mut dyn FnMut(&Notice<'_>),
 ) -> Result<Vec<Outcome>> {
     const PAUSE: Duration = Duration::from_millis(100);
     const LOOK: Duration = Duration::from_secs(1);
     const AGAIN: Duration = Duration::from_secs(5);
+    let asked = || config.stop.load(Ordering::Relaxed);
     let mut outcomes: Vec<Option<Outcome>> =
         runs.iter().map(|run| run.directory.is_finished().then_some(Outcome::FinishedBefore)).collect();
     let mut waiting: Vec<(usize, Instant)> = Vec::new();
@@ -133,11 +137,10 @@ pub fn work(
         waiting.push((number, Instant::now()));
     }
     let mut workers: Vec<Worker> = Vec::new();
-    let mut stop = false;
     let mut looked = Instant::now();
-    while !workers.is_empty() || (!waiting.is_empty() && !stop) {
+    while !workers.is_empty() || (!waiting.is_empty() && !asked()) {
         let due = |waiting: &[(usize, Instant)]| waiting.iter().position(|(_, when)| *when <= Instant::now());
-        while let Some(at) = due(&waiting).filter(|_| !stop && workers.len() < config.jobs.max(1)) {
+        while let Some(at) = due(&waiting).filter(|_| !asked() && workers.len() < config.jobs.max(1)) {
             let (number, _) = waiting.remove(at);
             if runs[number].directory.is_finished() {
                 // Another process has finished it in the meantime.
@@ -148,19 +151,19 @@ pub fn work(
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
                     let failed = Outcome::Failed(error.to_string());
-                    stop |= notice(&Notice::Ended(&runs[number], &failed, Duration::ZERO));
+                    notice(&Notice::Ended(&runs[number], &failed, Duration::ZERO));
                     outcomes[number] = Some(failed);
                     continue;
                 }
             }
-            stop |= notice(&Notice::Started(&runs[number]));
+            notice(&Notice::Started(&runs[number]));
         }
         let mut active = Vec::new();
         for mut worker in workers {
             let run = &runs[worker.number];
             let status = match worker.child.try_wait() {
                 Ok(None) => {
-                    if stop {
+                    if asked() {
                         // The end of its input tells it to save and stop.
                         drop(worker.child.stdin.take());
                     }
@@ -182,7 +185,7 @@ pub fn work(
                 // If this cannot be written, the screen still shows it.
                 let _ = replace_file(&run.directory.failed, format!("{why}\n").as_bytes());
             }
-            stop |= notice(&Notice::Ended(run, &outcome, worker.since.elapsed()));
+            notice(&Notice::Ended(run, &outcome, worker.since.elapsed()));
             outcomes[worker.number] = Some(outcome);
         }
         workers = active;
@@ -196,7 +199,7 @@ pub fn work(
                     since: worker.since,
                 })
                 .collect();
-            stop |= notice(&Notice::Active(&active));
+            notice(&Notice::Active(&active));
         }
         if !workers.is_empty() || !waiting.is_empty() {
             std::thread::sleep(PAUSE);

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use lmc::Device;
 use lmc_lab::run_directory::RunDirectory;
@@ -39,8 +40,9 @@ fn run(experiment: &str, directory: Option<&str>) -> (tempfile::TempDir, Metrics
         fresh: false,
         tensorboard: true,
         device: &Device::flex(),
+        stop: &AtomicBool::new(false),
     };
-    let metrics = lmc_lab::run(&run, &mut |_| false).unwrap();
+    let metrics = lmc_lab::run(&run, &mut |_| ()).unwrap();
     (folder, metrics)
 }
 

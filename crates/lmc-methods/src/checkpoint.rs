@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use burn::tensor::Device;
 use lmc::internals::tensors::{self, NamedTensor, Walk, below, prefixed};
 use lmc::internals::training::checkpoint::State;
-use lmc::internals::training::{Best, TaskTraining};
+use lmc::internals::training::{Best, EpochMetrics, TaskTraining};
 use lmc::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +26,9 @@ pub struct TrainingRecord {
     adam: BTreeMap<String, usize>,
     /// Epoch and validation accuracy of the best state.
     best: Option<(usize, f64)>,
+    /// The epoch under way; earlier versions wrote checkpoints between epochs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    under_way: Option<EpochMetrics>,
 }
 
 impl TrainingRecord {
@@ -44,6 +47,7 @@ impl TrainingRecord {
             epochs: training.epochs,
             adam,
             best,
+            under_way: training.under_way.clone(),
         }
     }
 
@@ -62,8 +66,8 @@ impl TrainingRecord {
             accuracy,
             state: below("best", tensors).into_values().collect(),
         });
-        let Self { task, number, epoch, epochs, .. } = self;
-        Ok(TaskTraining { task, number, epoch, epochs, adam, best })
+        let Self { task, number, epoch, epochs, under_way, .. } = self;
+        Ok(TaskTraining { task, number, epoch, epochs, adam, best, under_way })
     }
 }
 

@@ -52,6 +52,9 @@ impl Default for ClassMeansConfig {
     }
 }
 
+/// The largest number of features whose covariance is kept: 2 GiB.
+const MOST_FEATURES: usize = 16_384;
+
 impl MethodConfig for ClassMeansConfig {
     type Method = ClassMeans;
 
@@ -74,6 +77,12 @@ impl MethodConfig for ClassMeansConfig {
         let length = network.network.config.features();
         let covariance = match self.rule {
             Rule::NearestMean => Vec::new(),
+            Rule::Discriminant if length > MOST_FEATURES => {
+                let problem = format!("a covariance of {length} features is too large");
+                let cure =
+                    format!("use more layers or a smaller width, for {MOST_FEATURES} features or fewer");
+                return Err(Error::setting("network", problem, cure));
+            }
             Rule::Discriminant => vec![0.0; length * length],
         };
         Ok(ClassMeans {
@@ -143,6 +152,7 @@ impl ClassMeans {
             covariance: wide(&self.covariance),
         };
         for batch in self.config.training.stored(normalisation.as_ref()).init(data.train)? {
+            data.check_stop()?;
             let features = values(&trunk.features(images(&batch, &device))?);
             for (row, &label) in features.chunks(length.max(1)).zip(&batch.labels) {
                 moments.add(offset + label as usize, row);

@@ -139,7 +139,7 @@ impl Memory {
 impl Consolidation {
     /// Adds the Fisher information and the weights of the task that was just learned.
     fn remember(&mut self, network: &HeadedNetwork, data: TaskData<'_>) -> Result<()> {
-        let new = fisher(network, data.train, self.config.fisher_images)?;
+        let new = fisher(network, data, self.config.fisher_images)?;
         self.tasks += 1;
         let tasks = self.tasks as f32;
         let before = match self.config.anchors {
@@ -280,7 +280,7 @@ mod tests {
             let mut ewc = small(anchors)?;
             ewc.begin((&task).into())?;
             let SingleNetwork { network, objective, .. } = &mut ewc;
-            let once = plain(&fisher(network, &task.train, 4)?);
+            let once = plain(&fisher(network, (&task).into(), 4)?);
             objective.remember(network, (&task).into())?;
             objective.remember(network, (&task).into())?;
             assert_eq!(objective.memories.len(), memories, "{anchors:?}");

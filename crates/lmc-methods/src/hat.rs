@@ -20,8 +20,8 @@ use lmc::internals::tensors::{
 use lmc::internals::training::EpochMetrics;
 use lmc::internals::training::checkpoint::State;
 use lmc::internals::training::step::cross_entropy;
-use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
-use lmc_streams::{Normalisation, Seed, TaskSet};
+use lmc::{Error, Event, NetworkConfig, Result, TaskData, TaskReport};
+use lmc_streams::{Normalisation, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -152,6 +152,9 @@ struct HatTraining {
     waited: usize,
     /// Epoch, validation loss and accuracy of the best state.
     best: Option<(usize, f64, f64)>,
+    /// The epoch under way; earlier versions wrote checkpoints between epochs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    under_way: Option<EpochMetrics>,
     /// Copy of the best state; `best.*` among the tensors of a state.
     #[serde(skip)]
     tensors: Vec<NamedTensor>,
@@ -225,18 +228,70 @@ impl Hat {
     }
 
     /// Mean loss, regulariser included, and accuracy on validation images, at the largest scale.
-    fn validate(&self, val: &TaskSet, normalisation: Option<&Normalisation>) -> Result<(f64, f64)> {
+    fn validate(&self, data: TaskData<'_>, normalisation: Option<&Normalisation>) -> Result<(f64, f64)> {
         let classifier = self.masked_classifier()?;
         let task = self.model.tasks.len() - 1;
         let (mut loss, mut right) = (0.0, 0);
-        for batch in self.config.training.stored(normalisation).init(val)? {
+        for batch in self.config.training.stored(normalisation).init(data.val)? {
+            data.check_stop()?;
             let logits = classifier.logits(&images(&batch, &self.device.clone().inner()), task)?;
             right += correct(&logits, &batch.labels);
             loss += scalar(&cross_entropy(logits, &batch.labels)) * batch.labels.len() as f64;
         }
-        let count = val.len().max(1) as f64;
+        let count = data.val.len().max(1) as f64;
         let regulariser = scalar(&self.regulariser(&self.model.masks(task, self.config.largest_scale)));
         Ok((loss / count + self.config.regulariser * regulariser, right as f64 / count))
+    }
+
+    /// Trains the open task for an epoch and validates; gives the event of the epoch's end.
+    fn train_once(
+        &mut self,
+        open: &mut HatTraining,
+        data: TaskData<'_>,
+        listen: Listen<'_>,
+    ) -> Result<Event> {
+        let (epoch, number) = (open.epoch, self.model.tasks.len() as u64 - 1);
+        let normalisation = self.config.training.normalisation(data.train);
+        let seed = self.seed.named("batches").numbered(number).numbered(epoch as u64);
+        let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(data.train)?;
+        let images_in_all = data.train.len().max(1) as f64;
+        let epochs = open.epochs;
+        let new = || EpochMetrics::new(data.name, epoch, batches.len());
+        let done = open.under_way.get_or_insert_with(new).step();
+        for batch in batches.after(done) {
+            let smallest = 1.0 / self.config.largest_scale;
+            let seen = open.under_way.as_ref().map_or(0, EpochMetrics::images);
+            let progress = seen as f64 / images_in_all;
+            let scale = (self.config.largest_scale - smallest) * progress + smallest;
+            let (logits, masks) = self.forward(images(&batch, &self.device), scale)?;
+            let loss = cross_entropy(logits.clone(), &batch.labels)
+                + self.regulariser(&masks).mul_scalar(self.config.regulariser as f32);
+            let event = count_batch(&mut open.under_way, &loss, &logits, &batch.labels)?;
+            self.step(&mut loss.backward(), open.rate, scale);
+            listen(event)?;
+        }
+        let mut val_accuracy = None;
+        if !data.val.is_empty() {
+            let (loss, accuracy) = self.validate(data, normalisation.as_ref())?;
+            val_accuracy = Some(accuracy);
+            if open.best.is_none_or(|(_, best, _)| loss < best) {
+                open.best = Some((epoch, loss, accuracy));
+                open.tensors = plain(&self.model);
+                open.waited = 0;
+            } else {
+                open.waited += 1;
+                if open.waited >= self.config.patience {
+                    open.rate /= 3.0;
+                    open.waited = 0;
+                }
+            }
+        }
+        open.epoch += 1;
+        if open.rate < self.config.smallest_rate {
+            open.epochs = open.epoch;
+        }
+        let metrics = open.under_way.take().ok_or_else(no_open_task)?;
+        Ok(metrics.end(epochs, val_accuracy, vec![1; self.network.depth]))
     }
 
     fn masked_classifier(&self) -> Result<MaskedClassifier> {
@@ -262,6 +317,7 @@ impl Method for Hat {
             rate: self.config.training.learning_rate,
             waited: 0,
             best: None,
+            under_way: None,
             tensors: Vec::new(),
         });
         self.make_trainable();
@@ -270,46 +326,11 @@ impl Method for Hat {
 
     fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
         let mut open = self.open.take().ok_or_else(no_open_task)?;
-        let (epoch, number) = (open.epoch, self.model.tasks.len() as u64 - 1);
-        let normalisation = self.config.training.normalisation(data.train);
-        let seed = self.seed.named("batches").numbered(number).numbered(epoch as u64);
-        let batches = self.config.training.shuffled(seed, normalisation.as_ref()).init(data.train)?;
-        let images_in_all = data.train.len().max(1) as f64;
-        let epochs = open.epochs;
-        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
-        for batch in batches {
-            let smallest = 1.0 / self.config.largest_scale;
-            let progress = metrics.images() as f64 / images_in_all;
-            let scale = (self.config.largest_scale - smallest) * progress + smallest;
-            let (logits, masks) = self.forward(images(&batch, &self.device), scale)?;
-            let loss = cross_entropy(logits.clone(), &batch.labels)
-                + self.regulariser(&masks).mul_scalar(self.config.regulariser as f32);
-            count_batch(&mut metrics, &loss, &logits, &batch.labels, listen)?;
-            self.step(&mut loss.backward(), open.rate, scale);
-        }
-        let mut val_accuracy = None;
-        if !data.val.is_empty() {
-            let (loss, accuracy) = self.validate(data.val, normalisation.as_ref())?;
-            val_accuracy = Some(accuracy);
-            if open.best.is_none_or(|(_, best, _)| loss < best) {
-                open.best = Some((epoch, loss, accuracy));
-                open.tensors = plain(&self.model);
-                open.waited = 0;
-            } else {
-                open.waited += 1;
-                if open.waited >= self.config.patience {
-                    open.rate /= 3.0;
-                    open.waited = 0;
-                }
-            }
-        }
-        open.epoch += 1;
-        if open.rate < self.config.smallest_rate {
-            open.epochs = open.epoch;
-        }
+        // The task stays open whatever happens: a listener that fails must not lose it.
+        let ended = self.train_once(&mut open, data, listen);
         let more = open.epoch < open.epochs;
         self.open = Some(open);
-        listen(metrics.end(epochs, val_accuracy, vec![1; self.network.depth]))?;
+        listen(ended?)?;
         Ok(more)
     }
 

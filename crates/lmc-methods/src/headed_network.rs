@@ -9,8 +9,8 @@ use lmc::internals::tensors::{
     Visitor, Walk, correct, freeze, images, join, parameter_count, train, without_gradients,
 };
 use lmc::internals::training::step::cross_entropy;
-use lmc::{NetworkConfig, Protocol, Result};
-use lmc_streams::{Batch, Normalisation, Seed, TaskSet};
+use lmc::{NetworkConfig, Protocol, Result, TaskData};
+use lmc_streams::{Batch, Normalisation, Seed};
 
 use crate::method::{Capacity, given_task, no_open_task, unknown_task};
 use crate::training::TrainingConfig;
@@ -130,14 +130,20 @@ impl HeadedNetwork {
         Ok(BatchLoss { loss: cross_entropy(logits.clone(), &batch.labels), logits })
     }
 
-    /// Share of a set that is classified correctly with the head of a task; among the outputs of all heads if they are
+    /// Share of validation images that are classified correctly with the head of a task; among the outputs of all heads if they are
     /// one classifier.
-    pub fn accuracy(&self, task: usize, set: &TaskSet, normalisation: Option<&Normalisation>) -> Result<f64> {
+    pub fn accuracy(
+        &self,
+        task: usize,
+        data: TaskData<'_>,
+        normalisation: Option<&Normalisation>,
+    ) -> Result<f64> {
         let Some(&head) = self.head_of.get(task) else { return Ok(0.0) };
         let network = self.classifier()?;
         let offset = if self.single_head { offset(&self.heads, head) } else { 0 };
         let mut right = 0;
-        for batch in self.training.stored(normalisation).init(set)? {
+        for batch in self.training.stored(normalisation).init(data.val)? {
+            data.check_stop()?;
             let features = network.trunk.features(images(&batch, &self.device.clone().inner()))?;
             let logits = match self.single_head {
                 true => all_logits(&network.heads, &features),
@@ -146,7 +152,7 @@ impl HeadedNetwork {
             let labels: Vec<u32> = batch.labels.iter().map(|label| label + offset).collect();
             right += correct(&logits, &labels);
         }
-        Ok(right as f64 / set.len().max(1) as f64)
+        Ok(right as f64 / data.val.len().max(1) as f64)
     }
 
     /// The network as it is now, without gradients.

@@ -13,6 +13,8 @@ use lmc::{
     LearnerConfig, Model, ModelConfig, NetworkConfig, Preparation, Preset, Result, TaskData, TaskReport,
 };
 
+use lmc_streams::replace_file;
+
 use crate::method::{Capacity, Listen, Method};
 use crate::registry::MethodConfig;
 use crate::trunk::layer_multiply_adds;
@@ -96,6 +98,7 @@ impl Method for Model {
     }
 
     fn save_model(&self, path: &Path) -> Result<()> {
-        self.save(path)
+        // The run directory is locked already.
+        Ok(replace_file(path, &self.to_bytes(path)?)?)
     }
 }

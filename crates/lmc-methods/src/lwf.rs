@@ -93,6 +93,7 @@ impl Distillation {
         let (frozen, device) = (network.classifier()?, network.device.clone().inner());
         let mut targets: Vec<Vec<f32>> = vec![Vec::new(); frozen.heads.len()];
         for batch in network.training.stored(normalisation.as_ref()).init(data.train)? {
+            data.check_stop()?;
             let features = frozen.trunk.features(images(&batch, &device))?;
             for (head, targets) in frozen.heads.iter().zip(&mut targets) {
                 let logits = head.logits(features.clone()).div_scalar(self.config.temperature as f32);

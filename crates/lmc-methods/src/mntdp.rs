@@ -16,10 +16,9 @@ use lmc::internals::module::functional::Functional;
 use lmc::internals::tensors::{
     Visitor, Walk, correct, images, join, parameter_count, train, values, without_gradients,
 };
-use lmc::internals::training::EpochMetrics;
 use lmc::internals::training::checkpoint::State;
 use lmc::internals::training::step::cross_entropy;
-use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
+use lmc::{Error, Event, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_streams::{Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -158,10 +157,11 @@ impl Mntdp {
         .collect()
     }
 
-    /// Feature maps of a set behind frozen layers.
+    /// Feature maps of a set of a task behind frozen layers.
     fn cached_maps(
         &self,
         prefix: &[FrozenFunctional],
+        data: TaskData<'_>,
         set: &TaskSet,
         scale: Option<&Normalisation>,
     ) -> Result<CachedMaps> {
@@ -176,6 +176,7 @@ impl Mntdp {
             return Ok(maps);
         }
         for batch in self.config.training.stored(scale).init(set)? {
+            data.check_stop()?;
             let mut x = images(&batch, &device);
             for layer in prefix {
                 x = layer.forward(x)?;
@@ -197,12 +198,14 @@ impl Mntdp {
         let mut best: Option<(usize, f64)> = None;
         for task in 0..self.paths.len() {
             let prefix = self.prefix(task, self.network.depth)?;
-            let train = self.cached_maps(&prefix, data.train, scale.as_ref())?;
+            let train = self.cached_maps(&prefix, data, data.train, scale.as_ref())?;
             let accuracy = match self.config.prior_by {
-                PriorBy::Training => neighbour_accuracy(&train, &train, self.config.neighbours),
+                PriorBy::Training => {
+                    neighbour_accuracy(&train, &train, self.config.neighbours, || data.check_stop())?
+                }
                 PriorBy::Validation => {
-                    let val = self.cached_maps(&prefix, data.val, scale.as_ref())?;
-                    neighbour_accuracy(&train, &val, self.config.neighbours)
+                    let val = self.cached_maps(&prefix, data, data.val, scale.as_ref())?;
+                    neighbour_accuracy(&train, &val, self.config.neighbours, || data.check_stop())?
                 }
             };
             if best.is_none_or(|(_, known)| accuracy > known) {
@@ -236,14 +239,44 @@ impl Mntdp {
         let scale = self.config.training.normalisation(data.train);
         self.cache = Some(CandidateCache {
             candidate,
-            train: self.cached_maps(&prefix, data.train, scale.as_ref())?,
-            val: self.cached_maps(&prefix, data.val, scale.as_ref())?,
+            train: self.cached_maps(&prefix, data, data.train, scale.as_ref())?,
+            val: self.cached_maps(&prefix, data, data.val, scale.as_ref())?,
         });
         Ok(())
     }
 
+    /// Trains the current candidate for an epoch and validates it; gives the event of the epoch's end.
+    fn train_once(
+        &self,
+        search: &mut Search<Suffix>,
+        data: TaskData<'_>,
+        listen: Listen<'_>,
+    ) -> Result<Event> {
+        let Some(cache) = &self.cache else { return Err(no_open_task()) };
+        let (epoch, epochs) = search.progress();
+        let seed = self.seed.named("batches").numbered(search.training.number as u64).numbered(epoch as u64);
+        let order = seed.random().permutation(cache.train.labels.len());
+        let batches = order.chunks(self.config.training.batch);
+        let done = search.begin_epoch(batches.len());
+        for positions in batches.skip(done) {
+            let (mut x, labels) = cache.train.batch(positions, &self.device);
+            for functional in &mut search.parts.modules {
+                x = functional.forward(x, false)?;
+            }
+            let logits = search.parts.head.logits(x.flatten(1, 3));
+            let loss = cross_entropy(logits.clone(), &labels);
+            let event = count_batch(&mut search.training.under_way, &loss, &logits, &labels)?;
+            search.training.adam.step(&mut search.parts, &mut loss.backward());
+            listen(event)?;
+        }
+        let val_accuracy = self.validate(&search.parts, &cache.val, data)?;
+        let metrics =
+            search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.suffix(spec))?;
+        Ok(metrics.end(epochs, val_accuracy, self.pool.modules()))
+    }
+
     /// Share of cached validation images that a suffix classifies correctly; `None` if there are none.
-    fn validate(&self, suffix: &Suffix, val: &CachedMaps) -> Result<Option<f64>> {
+    fn validate(&self, suffix: &Suffix, val: &CachedMaps, data: TaskData<'_>) -> Result<Option<f64>> {
         if val.labels.is_empty() {
             return Ok(None);
         }
@@ -252,6 +285,7 @@ impl Mntdp {
         let all: Vec<u32> = (0..val.labels.len() as u32).collect();
         let mut right = 0;
         for positions in all.chunks(self.config.training.batch) {
+            data.check_stop()?;
             let (mut x, labels) = val.batch(positions, &self.device.clone().inner());
             for layer in &layers {
                 x = layer.forward(x)?;
@@ -274,29 +308,12 @@ impl Method for Mntdp {
 
     fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
         let mut open = self.open.take().ok_or_else(no_open_task)?;
-        self.fill_cache(&open, data)?;
-        let Some(cache) = &self.cache else { return Err(no_open_task()) };
-        let search = &mut open.search;
-        let (epoch, epochs) = search.progress();
-        let seed = self.seed.named("batches").numbered(search.training.number as u64).numbered(epoch as u64);
-        let order = seed.random().permutation(cache.train.labels.len());
-        let batches = order.chunks(self.config.training.batch);
-        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
-        for positions in batches {
-            let (mut x, labels) = cache.train.batch(positions, &self.device);
-            for functional in &mut search.parts.modules {
-                x = functional.forward(x, false)?;
-            }
-            let logits = search.parts.head.logits(x.flatten(1, 3));
-            let loss = cross_entropy(logits.clone(), &labels);
-            count_batch(&mut metrics, &loss, &logits, &labels, listen)?;
-            search.training.adam.step(&mut search.parts, &mut loss.backward());
-        }
-        let val_accuracy = self.validate(&search.parts, &cache.val)?;
-        search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.suffix(spec))?;
-        let more = !search.is_done();
+        // The search goes on whatever happens: a listener that fails must not lose it.
+        let ended =
+            self.fill_cache(&open, data).and_then(|()| self.train_once(&mut open.search, data, listen));
+        let more = !open.search.is_done();
         self.open = Some(open);
-        listen(metrics.end(epochs, val_accuracy, self.pool.modules()))?;
+        listen(ended?)?;
         Ok(more)
     }
 

@@ -105,7 +105,21 @@ pub struct Rehearsal {
 struct EpochDraws {
     /// Places in the buffer of the images of each earlier task.
     places: Vec<Vec<usize>>,
+    /// Images of each earlier task in a step: about a batch together.
+    each: usize,
     random: Random,
+}
+
+impl EpochDraws {
+    /// Draws the replayed images of a step: task and place in the buffer of each.
+    fn of_step(&mut self) -> Vec<(usize, usize)> {
+        let Self { places, each, random } = self;
+        let tasks = places.iter().enumerate().filter(|(_, places)| !places.is_empty());
+        let draw = |(task, places): (usize, &Vec<usize>)| {
+            (0..*each).map(|_| (task, places[random.below(places.len())])).collect::<Vec<_>>()
+        };
+        tasks.flat_map(draw).collect()
+    }
 }
 
 /// Task and label of a replayed image.
@@ -169,17 +183,17 @@ impl Rehearsal {
     /// Draws images of earlier tasks, as many of each as make about a batch together: their pixels, normalised, and
     /// their tasks and labels.
     fn replayed(&mut self, batch: &Batch) -> Result<(Vec<f32>, Vec<ReplayedLabel>)> {
-        let EpochDraws { places, random } = self.draws.as_mut().ok_or_else(no_open_task)?;
-        let tasks = places.len().max(1);
-        let each = self.config.training.batch.div_ceil(tasks);
+        let draws = self.draws.as_mut().ok_or_else(no_open_task)?;
+        let drawn = draws.of_step();
         let [_, channels, height, width] = batch.shape;
         let mut stored = Batch::default();
         stored.clear(ImageShape { channels, height, width });
-        let mut labels = Vec::with_capacity(each * tasks);
-        for (task, places) in places.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+        let mut labels = Vec::with_capacity(drawn.len());
+        for group in drawn.chunk_by(|a, b| a.0 == b.0) {
+            let task = group[0].0;
             let scale = PixelScale::new(self.normalisations[task].as_ref(), channels)?;
-            for _ in 0..each {
-                let image = &self.buffer.stored[places[random.below(places.len())]];
+            for (_, place) in group {
+                let image = &self.buffer.stored[*place];
                 stored.push(&image.bytes, image.label, 0, &scale);
                 labels.push((task, image.label));
             }
@@ -249,14 +263,23 @@ impl Objective for Rehearsal {
         }))
     }
 
-    fn begin_epoch(&mut self, network: &HeadedNetwork, data: TaskData<'_>, epoch: usize) -> Result<()> {
+    fn begin_epoch(
+        &mut self,
+        network: &HeadedNetwork,
+        data: TaskData<'_>,
+        epoch: usize,
+        left_after: Option<usize>,
+    ) -> Result<()> {
         let task = network.head_of.len() - 1;
         let seed = network.seed.named("replayed").numbered(task as u64).numbered(epoch as u64);
-        if epoch == 0 {
+        if epoch == 0 && left_after.is_none() {
             self.fill(data.train, task, &mut seed.named("kept").random());
         }
         let places = (0..task).map(|task| self.buffer.of_task(task)).collect();
-        self.draws = Some(EpochDraws { places, random: seed.random() });
+        let each = self.config.training.batch.div_ceil(task.max(1));
+        let mut draws = EpochDraws { places, each, random: seed.random() };
+        (0..left_after.unwrap_or(0)).for_each(|_| drop(draws.of_step()));
+        self.draws = Some(draws);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use burn::tensor::Device;
 use lmc::internals::tensors::{NamedTensor, Walk, below, freeze, plain, prefixed, train};
+use lmc::internals::training::EpochMetrics;
 use lmc::{Result, TaskData, TaskReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,6 +101,14 @@ impl<P: Walk + Clone> Search<P> {
         spec(&self.from, self.candidate, self.classes)
     }
 
+    /// Begins an epoch of so many steps, or goes on with the one under way; gives the number of steps that are done. Its
+    /// events count epochs over all candidates.
+    pub fn begin_epoch(&mut self, steps: usize) -> usize {
+        let (epoch, _) = self.progress();
+        let task = &self.task;
+        self.training.under_way.get_or_insert_with(|| EpochMetrics::new(task, epoch, steps)).step()
+    }
+
     /// Whether all candidates are trained.
     pub fn is_done(&self) -> bool {
         self.candidate >= self.from.len()
@@ -119,10 +128,10 @@ impl<P: Walk + Clone> Search<P> {
         config: &TrainingConfig,
         data: TaskData<'_>,
         new: impl FnOnce(CandidateSpec) -> P,
-    ) -> Result<()> {
-        self.training.end_epoch(val_accuracy, || plain(&self.parts));
+    ) -> Result<EpochMetrics> {
+        let metrics = self.training.end_epoch(val_accuracy, || plain(&self.parts));
         if !self.training.is_done() {
-            return Ok(());
+            return Ok(metrics);
         }
         restore_best(&mut self.training, &mut self.parts)?;
         let each = self.training.epochs;
@@ -141,7 +150,7 @@ impl<P: Walk + Clone> Search<P> {
             self.parts = new(self.current());
             self.training = config.start(data, self.training.number);
         }
-        Ok(())
+        Ok(metrics)
     }
 
     /// The best candidate, and the report of the task but for its modules; `None` if none was trained.

@@ -37,8 +37,15 @@ pub trait Objective {
         Ok(network.heads.len())
     }
 
-    /// Prepares for an epoch (from 0) of the newest task.
-    fn begin_epoch(&mut self, _network: &HeadedNetwork, _data: TaskData<'_>, _epoch: usize) -> Result<()> {
+    /// Prepares for an epoch (from 0) of the newest task, or for the rest of one that was left after so many steps: what
+    /// [`Objective::state`] does not hold is then as after these steps.
+    fn begin_epoch(
+        &mut self,
+        _network: &HeadedNetwork,
+        _data: TaskData<'_>,
+        _epoch: usize,
+        _left_after: Option<usize>,
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -144,21 +151,23 @@ impl<O: Objective> Method for SingleNetwork<O> {
         let Self { network, objective, training } = self;
         let training = training.as_mut().ok_or_else(no_open_task)?;
         let epoch = training.epoch;
-        objective.begin_epoch(network, data, epoch)?;
+        let left_after = training.under_way.as_ref().map(EpochMetrics::step);
+        objective.begin_epoch(network, data, epoch, left_after)?;
         let normalisation = network.training.normalisation(data.train);
         let seed = network.seed.named("batches").numbered(training.number as u64).numbered(epoch as u64);
         let batches = network.training.shuffled(seed, normalisation.as_ref()).init(data.train)?;
-        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
-        for batch in batches {
+        let done = training.begin_epoch(batches.len());
+        for batch in batches.after(done) {
             let BatchLoss { loss, logits } = objective.loss(network, &batch)?;
-            count_batch(&mut metrics, &loss, &logits, &batch.labels, listen)?;
+            let event = count_batch(&mut training.under_way, &loss, &logits, &batch.labels)?;
             training.adam.step(network, &mut loss.backward());
+            listen(event)?;
         }
         let val_accuracy = match data.val.is_empty() {
             true => None,
-            false => Some(network.accuracy(training.number, data.val, normalisation.as_ref())?),
+            false => Some(network.accuracy(training.number, data, normalisation.as_ref())?),
         };
-        training.end_epoch(val_accuracy, || plain(network));
+        let metrics = training.end_epoch(val_accuracy, || plain(network));
         listen(metrics.end(training.epochs, val_accuracy, network.modules()))?;
         Ok(!training.is_done())
     }

@@ -19,12 +19,11 @@ use lmc::internals::module::functional::Functional;
 use lmc::internals::tensors::{
     Visitor, Walk, correct, images, join, parameter_count, train, without_gradients,
 };
-use lmc::internals::training::EpochMetrics;
 use lmc::internals::training::checkpoint::State;
 use lmc::internals::training::step::cross_entropy;
-use lmc::{Error, NetworkConfig, Result, TaskData, TaskReport};
+use lmc::{Error, Event, NetworkConfig, Result, TaskData, TaskReport};
 use lmc_kernels::{Kernels, weighted_sum};
-use lmc_streams::{Normalisation, Seed, TaskSet};
+use lmc_streams::{Normalisation, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -170,26 +169,28 @@ impl SoftGating {
     }
 
     /// Share of validation images that the open task's candidate classifies correctly.
-    fn validate(&self, gated: &GatedClassifier, val: &TaskSet, scale: Option<&Normalisation>) -> Result<f64> {
+    fn validate(
+        &self,
+        gated: &GatedClassifier,
+        data: TaskData<'_>,
+        scale: Option<&Normalisation>,
+    ) -> Result<f64> {
         let mut right = 0;
-        for batch in self.config.training.stored(scale).init(val)? {
+        for batch in self.config.training.stored(scale).init(data.val)? {
+            data.check_stop()?;
             let (features, _) = gated.features(&images(&batch, &self.device.clone().inner()), 0)?;
             right += correct(&gated.heads[0].logits(features), &batch.labels);
         }
-        Ok(right as f64 / val.len().max(1) as f64)
-    }
-}
-
-impl Method for SoftGating {
-    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
-        let (number, depth) = (self.model.pool.heads.len(), self.network.depth);
-        let config = &self.config.training;
-        self.search = Some(Search::new(config, data, number, depth, |spec| self.candidate(spec)));
-        Ok(())
+        Ok(right as f64 / data.val.len().max(1) as f64)
     }
 
-    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
-        let mut search = self.search.take().ok_or_else(no_open_task)?;
+    /// Trains the current candidate for an epoch and validates it; gives the event of the epoch's end.
+    fn train_once(
+        &self,
+        search: &mut Search<CandidateParts>,
+        data: TaskData<'_>,
+        listen: Listen<'_>,
+    ) -> Result<Event> {
         let CandidateSpec { from, .. } = search.current();
         let (epoch, epochs) = search.progress();
         let scale = self.config.training.normalisation(data.train);
@@ -197,8 +198,8 @@ impl Method for SoftGating {
         let frozen_layers =
             self.model.pool.layers.iter().map(|layer| frozen(layer)).collect::<Result<Vec<_>>>()?;
         let batches = self.config.training.shuffled(seed, scale.as_ref()).init(data.train)?;
-        let mut metrics = EpochMetrics::new(data.name, epoch, batches.len());
-        for batch in batches {
+        let done = search.begin_epoch(batches.len());
+        for batch in batches.after(done) {
             let mut x = images(&batch, &self.device);
             for (layer, modules) in frozen_layers.iter().enumerate() {
                 let new = match layer.checked_sub(from).and_then(|at| search.parts.modules.get_mut(at)) {
@@ -217,20 +218,38 @@ impl Method for SoftGating {
             }
             let logits = search.parts.head.logits(x.flatten(1, 3));
             let loss = cross_entropy(logits.clone(), &batch.labels);
-            count_batch(&mut metrics, &loss, &logits, &batch.labels, listen)?;
+            let event = count_batch(&mut search.training.under_way, &loss, &logits, &batch.labels)?;
             search.training.adam.step(&mut search.parts, &mut loss.backward());
+            listen(event)?;
         }
         let done = search.training.epoch + 1;
         let due = done.is_multiple_of(self.config.validate_every) || done == search.training.epochs;
         let mut val_accuracy = None;
         if due && !data.val.is_empty() {
             let gated = self.candidate_classifier(from, &search.parts)?;
-            val_accuracy = Some(self.validate(&gated, data.val, scale.as_ref())?);
+            val_accuracy = Some(self.validate(&gated, data, scale.as_ref())?);
         }
-        search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.candidate(spec))?;
+        let metrics =
+            search.end_epoch(val_accuracy, &self.config.training, data, |spec| self.candidate(spec))?;
+        Ok(metrics.end(epochs, val_accuracy, self.modules()))
+    }
+}
+
+impl Method for SoftGating {
+    fn begin(&mut self, data: TaskData<'_>) -> Result<()> {
+        let (number, depth) = (self.model.pool.heads.len(), self.network.depth);
+        let config = &self.config.training;
+        self.search = Some(Search::new(config, data, number, depth, |spec| self.candidate(spec)));
+        Ok(())
+    }
+
+    fn epoch(&mut self, data: TaskData<'_>, listen: Listen<'_>) -> Result<bool> {
+        let mut search = self.search.take().ok_or_else(no_open_task)?;
+        // The search goes on whatever happens: a listener that fails must not lose it.
+        let ended = self.train_once(&mut search, data, listen);
         let more = !search.is_done();
         self.search = Some(search);
-        listen(metrics.end(epochs, val_accuracy, self.modules()))?;
+        listen(ended?)?;
         Ok(more)
     }
 

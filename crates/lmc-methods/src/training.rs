@@ -3,14 +3,14 @@
 use burn::tensor::Tensor;
 use lmc::internals::tensors::{NamedTensor, Walk, correct, scalar};
 use lmc::internals::training::adam::OptimiserConfig;
-use lmc::internals::training::config::LARGE_TASK;
+use lmc::internals::training::config::{LARGE_TASK, LARGEST_BATCH, LARGEST_RATE, MOST_EPOCHS, check_count};
 use lmc::internals::training::{EpochMetrics, TaskTraining};
-use lmc::{Error, Result, TaskData};
+use lmc::{Error, Event, Result, TaskData};
 use lmc_streams::{BatchConfig, Normalisation, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::fill_from;
-use crate::method::Listen;
+use crate::method::no_open_task;
 
 /// Hyperparameters of training that all baselines have (specification §2, common frame).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,15 +53,14 @@ impl TrainingConfig {
 
     /// Complains about values outside their range.
     pub fn check(&self) -> Result<()> {
-        for (field, value) in [("epochs", self.epochs), ("batch", self.batch)] {
-            if value == 0 {
-                return Err(Error::setting(format!("training.{field}"), "it is 0", "use 1 or more"));
-            }
-        }
+        check_count("training.epochs", self.epochs, 1, MOST_EPOCHS)?;
+        check_count("training.epochs_large", self.epochs_large, 0, MOST_EPOCHS)?;
+        check_count("training.batch", self.batch, 1, LARGEST_BATCH)?;
         for (field, value) in [("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)] {
-            if !(value.is_finite() && value >= 0.0) {
+            if !(0.0..=LARGEST_RATE).contains(&value) {
                 let field = format!("training.{field}");
-                return Err(Error::setting(field, format!("{value} is not possible"), "use 0 or more"));
+                let cure = format!("use 0 to {LARGEST_RATE}");
+                return Err(Error::setting(field, format!("{value} is not possible"), cure));
             }
         }
         Ok(())
@@ -114,15 +113,15 @@ pub fn restore_best(training: &mut BaselineTraining, of: &mut impl Walk) -> Resu
     }
 }
 
-/// Counts a training batch before its backward pass, and tells the listener. A loss that is not finite is an error. The
-/// events of baselines give the objective as cross-entropy too.
+/// Counts a training batch before its backward pass, and gives the event to tell after it, when the step is whole. A loss
+/// that is not finite is an error. The events of baselines give the objective as cross-entropy too.
 pub fn count_batch(
-    metrics: &mut EpochMetrics,
+    epoch: &mut Option<EpochMetrics>,
     loss: &Tensor<1>,
     logits: &Tensor<2>,
     labels: &[u32],
-    listen: Listen<'_>,
-) -> Result<()> {
+) -> Result<Event> {
     let loss = scalar(loss);
-    listen(metrics.batch(loss, loss, correct(logits, labels), labels.len())?)
+    let epoch = epoch.as_mut().ok_or_else(no_open_task)?;
+    epoch.batch(loss, loss, correct(logits, labels), labels.len())
 }

@@ -10,19 +10,18 @@ use burn::tensor::activation::softmax;
 use burn::tensor::module::{conv2d, unfold4d};
 use burn::tensor::ops::{ConvOptions, UnfoldOptions};
 use burn::tensor::{Device, Tensor};
-use lmc::Result;
 use lmc::internals::module::functional::{Functional, PADDING};
 use lmc::internals::tensors::{NamedTensor, images, plain, tensor, values, without_gradients};
-use lmc_streams::TaskSet;
+use lmc::{Result, TaskData};
 
 use crate::checkpoint::fill_from;
 use crate::headed_network::HeadedNetwork;
 use crate::trunk::{LinearHead, Trunk};
 
 /// The Fisher information of the trunk, over this many training images of the newest task, evenly spread.
-pub fn fisher(network: &HeadedNetwork, train_set: &TaskSet, of_images: usize) -> Result<Trunk> {
-    let normalisation = network.training.normalisation(train_set);
-    let set = train_set.thinned(of_images.max(1));
+pub fn fisher(network: &HeadedNetwork, data: TaskData<'_>, of_images: usize) -> Result<Trunk> {
+    let normalisation = network.training.normalisation(data.train);
+    let set = data.train.thinned(of_images.max(1));
     let mut config = network.training.stored(normalisation.as_ref());
     config.size = 1;
     let device = network.device.clone().inner();
@@ -30,6 +29,7 @@ pub fn fisher(network: &HeadedNetwork, train_set: &TaskSet, of_images: usize) ->
     let head = without_gradients(network.newest_head()?);
     let mut layers: Vec<FisherLayer> = trunk.0.iter().map(FisherLayer::new).collect();
     for batch in config.init(&set)? {
+        data.check_stop()?;
         add_squares(&mut layers, &head, images(&batch, &device));
     }
     let count = set.len().max(1) as f64;

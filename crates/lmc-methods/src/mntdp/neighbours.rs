@@ -1,6 +1,7 @@
 //! How well features separate the classes of a task: by the nearest neighbours among its own images.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use lmc::Result;
 
 /// Feature maps of images that frozen layers computed once, with labels.
 #[derive(Clone, Debug)]
@@ -27,7 +28,13 @@ impl CachedMaps {
 }
 
 /// Share of `queries` whose label most of their nearest `neighbours` in `base` have, by the cosine of standardised features.
-pub(super) fn neighbour_accuracy(base: &CachedMaps, queries: &CachedMaps, neighbours: usize) -> f64 {
+/// An error of `go_on`, which every query asks, ends it.
+pub(super) fn neighbour_accuracy(
+    base: &CachedMaps,
+    queries: &CachedMaps,
+    neighbours: usize,
+    go_on: impl Fn() -> Result<()>,
+) -> Result<f64> {
     let length: usize = base.shape.iter().product();
     let count = base.labels.len().max(1) as f64;
     let mut mean = vec![0.0_f64; length];
@@ -54,7 +61,9 @@ pub(super) fn neighbour_accuracy(base: &CachedMaps, queries: &CachedMaps, neighb
     };
     let (base_rows, query_rows) = (standardised(base), standardised(queries));
     let classes = base.labels.iter().chain(&queries.labels).max().map_or(0, |&label| label as usize + 1);
-    let correct = query_rows.iter().zip(&queries.labels).filter(|(row, label)| {
+    let mut correct = 0;
+    for (row, label) in query_rows.iter().zip(&queries.labels) {
+        go_on()?;
         let mut near: Vec<(f32, u32)> = base_rows
             .iter()
             .zip(&base.labels)
@@ -64,9 +73,9 @@ pub(super) fn neighbour_accuracy(base: &CachedMaps, queries: &CachedMaps, neighb
         let mut votes = vec![0_u32; classes];
         near.iter().take(neighbours).for_each(|(_, label)| votes[*label as usize] += 1);
         let best = (0..classes).rev().max_by_key(|&class| votes[class]).unwrap_or(0);
-        best == **label as usize
-    });
-    correct.count() as f64 / queries.labels.len().max(1) as f64
+        correct += usize::from(best == *label as usize);
+    }
+    Ok(correct as f64 / queries.labels.len().max(1) as f64)
 }
 
 #[cfg(test)]
@@ -82,7 +91,7 @@ mod tests {
         };
         let base = maps(&[1.0, 0.9, 1.1, 1.0, -1.0, -1.0, -0.9, -1.1], &[0, 0, 1, 1]);
         let queries = maps(&[2.0, 2.0, -3.0, -2.0, -1.0, -2.0], &[0, 1, 0]);
-        assert!((neighbour_accuracy(&base, &queries, 1) - 2.0 / 3.0).abs() < 1e-12);
+        assert!((neighbour_accuracy(&base, &queries, 1, || Ok(())).unwrap() - 2.0 / 3.0).abs() < 1e-12);
     }
 
     /// The first feature is a thousand times as large and says nothing; three neighbours outvote the nearest one.
@@ -98,9 +107,12 @@ mod tests {
             &[0, 0, 0, 1, 1, 1],
         );
         let queries = maps(&[[100.0, 0.8], [-100.0, -0.8]], &[0, 1]);
-        assert_eq!(neighbour_accuracy(&base, &queries, 3), 1.0);
+        assert_eq!(neighbour_accuracy(&base, &queries, 3, || Ok(())).unwrap(), 1.0);
         let base = maps(&[[0.0, 1.0], [0.4, 1.0], [-0.4, 1.0], [0.0, -1.0]], &[1, 0, 0, 1]);
         let queries = maps(&[[0.0, 1.0]], &[0]);
-        assert_eq!([1, 3].map(|neighbours| neighbour_accuracy(&base, &queries, neighbours)), [0.0, 1.0]);
+        assert_eq!(
+            [1, 3].map(|neighbours| neighbour_accuracy(&base, &queries, neighbours, || Ok(())).unwrap()),
+            [0.0, 1.0]
+        );
     }
 }

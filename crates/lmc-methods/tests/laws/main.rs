@@ -1,5 +1,5 @@
 //! What all methods promise, and in the files beside this one what each promises, on small networks and generated images.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod class_means;
 mod files;
@@ -8,12 +8,13 @@ mod masks;
 mod modules;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use lmc::internals::inference::evaluation::Classification;
 use lmc::internals::tensors::{NamedTensor, below, images};
 use lmc::internals::training::checkpoint::State;
-use lmc::{NetworkConfig, Protocol, TaskReport};
+use lmc::{Error, Event, NetworkConfig, Protocol, TaskData, TaskReport};
 use lmc_methods::registry::overlay;
 use lmc_methods::training::TrainingConfig;
 use lmc_methods::{Method, MethodEntry, find, methods};
@@ -111,13 +112,7 @@ fn every_method_resumes_bit_for_bit() {
             let mut more = true;
             while more {
                 more = broken.epoch(task.into(), &mut |_| Ok(())).unwrap();
-                let folder = tempfile::tempdir().unwrap();
-                let path = folder.path().join("state");
-                broken.state().unwrap().save(&7, &path).unwrap();
-                let (state, number) = State::load::<i32>(&path).unwrap();
-                assert_eq!(number, 7);
-                broken = small(entry.name);
-                broken.restore(state).unwrap();
+                broken = reloaded(entry.name, &*broken);
             }
             broken.finish(task.into()).unwrap();
             let found = |method: &dyn Method| classify(method, &tasks[0], Protocol::TaskGiven, 0);
@@ -127,6 +122,89 @@ fn every_method_resumes_bit_for_bit() {
         let capacity = whole.capacity();
         let works = capacity.multiply_adds > 0 || capacity.modules.is_empty();
         assert!(capacity.parameters > 0 && works, "{}", entry.name);
+    }
+}
+
+/// A state on disk and back, in a new method.
+fn reloaded(name: &str, method: &dyn Method) -> Box<dyn Method> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    method.state().unwrap().save(&7, &path).unwrap();
+    let (state, number) = State::load::<i32>(&path).unwrap();
+    assert_eq!(number, 7);
+    let mut method = small(name);
+    method.restore(state).unwrap();
+    method
+}
+
+/// Stopped after every step by its listener, or before validation by the flag, saved and restored into a new method, a
+/// method ends where it would have without, and tells the same events.
+#[test]
+fn every_method_resumes_after_every_step_bit_for_bit() {
+    let tasks = [task("digits"), task("textures")];
+    let stopped = || Error::Stopped { done: "a step".into() };
+    for entry in methods() {
+        let mut whole = small(entry.name);
+        let mut broken = small(entry.name);
+        let (mut expected, mut told, mut stops) = (Vec::new(), Vec::new(), 0);
+        for task in &tasks {
+            whole
+                .learn(task.into(), &mut |event| {
+                    expected.push(event);
+                    Ok(())
+                })
+                .unwrap();
+            broken.begin(task.into()).unwrap();
+            loop {
+                let flag = AtomicBool::new(false);
+                let data = TaskData::from(task).until(&flag);
+                let trained = broken.epoch(data, &mut |event| {
+                    told.push(event.clone());
+                    match event {
+                        // The flag ends the epoch in validation, or not at all if there is none.
+                        Event::Step { step, steps, .. } if step + 1 == steps => {
+                            flag.store(true, Ordering::Relaxed);
+                            Ok(())
+                        }
+                        Event::Step { .. } => Err(stopped()),
+                        _ => Ok(()),
+                    }
+                });
+                broken = reloaded(entry.name, &*broken);
+                match trained {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(Error::Stopped { .. }) => stops += 1,
+                    Err(error) => panic!("{}: {error}", entry.name),
+                }
+            }
+            broken.finish(task.into()).unwrap();
+        }
+        assert_eq!(told, expected, "{}", entry.name);
+        assert!(same(&whole.state().unwrap(), &broken.state().unwrap()), "{}", entry.name);
+        // Four steps, of which the last is followed by a validation, in two epochs of one task or more.
+        assert!(stops >= 7, "{}: {stops}", entry.name);
+    }
+}
+
+/// What takes long at the beginning and at the end of a task ends once the flag is set.
+#[test]
+fn a_flag_ends_what_is_long_outside_of_steps() {
+    let tasks = [task("digits"), task("textures")];
+    let flag = AtomicBool::new(true);
+    let is_stopped = |error: Error| matches!(error, Error::Stopped { .. });
+    for name in ["ewc", "ncm", "slda", "lmc_a"] {
+        let mut method = small(name);
+        let data = TaskData::from(&tasks[0]);
+        method.begin(data).unwrap();
+        while method.epoch(data, &mut |_| Ok(())).unwrap() {}
+        assert!(is_stopped(method.finish(data.until(&flag)).unwrap_err()), "{name}");
+    }
+    for name in ["lwf", "mntdp"] {
+        let mut method = small(name);
+        tasks.iter().for_each(|task| drop(learn(&mut *method, task)));
+        let data = Task { name: "again".into(), ..tasks[0].clone() };
+        assert!(is_stopped(method.begin(TaskData::from(&data).until(&flag)).unwrap_err()), "{name}");
     }
 }
 
