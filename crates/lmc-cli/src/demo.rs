@@ -87,6 +87,10 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let device = arguments.compute.init()?;
     let started = Instant::now();
     let out = &arguments.out;
+    for directory in [out.clone(), out.join("finetune")] {
+        RunDirectory::new(&directory).refuse_foreign()?;
+    }
+    refuse_foreign_files(out)?;
     fs::create_dir_all(out).map_err(lmc_streams::Error::io("create", out))?;
     let file = out.join("stream.toml");
     replace_file(&file, STREAM.as_bytes())?;
@@ -108,19 +112,13 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         fresh: again,
         tensorboard: false,
         device: &device,
+        stop: interrupt::flag(),
     };
-    let metrics = lmc_lab::run(&job, &mut |notice| {
-        progress.follow(&notice);
-        interrupt::asked()
-    })?;
+    let metrics = lmc_lab::run(&job, &mut |notice| progress.follow(&notice))?;
     progress.say("The same stream by plain fine-tuning, one network for all.");
     let baseline = baseline(&experiment)?;
     let job = Run { experiment: &baseline, directory: &finetune, fresh: again || fresh(&finetune), ..job };
-    let baseline = lmc_lab::run(&job, &mut |notice| {
-        progress.follow(&notice);
-        interrupt::asked()
-    })?
-    .matrix;
+    let baseline = lmc_lab::run(&job, &mut |notice| progress.follow(&notice))?.matrix;
     let report = out.join("report.html");
     replace_file(&report, page(&stream, &metrics, &baseline, out).as_bytes())?;
     for (theme, name) in [(Theme::Light, "growth-light.svg"), (Theme::Dark, "growth-dark.svg")] {
@@ -129,6 +127,21 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     show(&metrics, &baseline)?;
     print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
     print(&format!("Next: {}", next(out)))
+}
+
+/// Complains about a file in the place of one that the demo writes, unless an earlier demo did.
+fn refuse_foreign_files(out: &Path) -> Result<()> {
+    let stream = out.join("stream.toml");
+    let earlier =
+        lmc_streams::StreamFile::read(&stream).is_ok_and(|file| file.name.as_deref() == Some("demo"));
+    for name in ["stream.toml", "report.html", "growth-light.svg", "growth-dark.svg"] {
+        let path = out.join(name);
+        if !earlier && path.symlink_metadata().is_ok() {
+            let problem = "no demo wrote it, and this one would replace it";
+            return Err(lmc_streams::Error::bad(&path, problem, "choose another folder with --out").into());
+        }
+    }
+    Ok(())
 }
 
 fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {

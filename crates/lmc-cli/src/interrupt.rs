@@ -1,4 +1,5 @@
-//! Ctrl-C, or a signal that ends programs: the first one asks to stop when the state can be saved, the second stops at once.
+//! Ctrl-C, or a signal that ends programs: the first one asks to save the state after the training step and to stop, the
+//! second stops at once.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ pub fn listen() -> Result<()> {
         if ASKED.swap(true, Ordering::SeqCst) {
             std::process::exit(i32::from(EXIT_CODE));
         }
-        say("\nstopping when this epoch is done and saved; Ctrl-C again stops at once");
+        say("\nstopping: the state is saved after this step; Ctrl-C again stops at once");
     })
     .context("cannot listen for Ctrl-C")
 }
@@ -26,6 +27,11 @@ pub fn listen() -> Result<()> {
 /// Whether somebody asked to stop.
 pub fn asked() -> bool {
     ASKED.load(Ordering::SeqCst)
+}
+
+/// The flag that is set when somebody asks to stop.
+pub fn flag() -> &'static AtomicBool {
+    &ASKED
 }
 
 /// The end of standard input asks too: whoever started this program is gone, or wants it to stop.

@@ -1,24 +1,24 @@
 //! `lmc learn`: a model file learns one more task.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use burn::tensor::Device;
 use clap::Args;
+use lmc::internals::file::partial::TaskIdentity;
 use lmc::internals::training::config::EpochBudget;
 use lmc::{
-    Error, Evaluation, Event, LearnerConfig, Model, ModelConfig, NetworkConfig, Preparation, Preset,
-    TaskData, TaskReport, TestSet,
+    Error, Evaluation, Event, LearnerConfig, Model, ModelConfig, ModelFile, NetworkConfig, Preparation,
+    Preset, TaskData, TaskReport, TestSet,
 };
 use lmc_streams::{Catalog, FitKind, OwnTask, ReadReport, Resampling, Seed, Task, TaskSet};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::compute::Compute;
 use crate::interrupt;
-use crate::learn_plan;
-use crate::output::{grouped, percent, print, print_json, spinner, table};
+use crate::output::{grouped, percent, print, print_json, say, spinner, table};
 use crate::progress::Progress;
+use crate::{learn_more, learn_plan};
 
 /// Teach a model file a new task; the file is made if there is none. Its modules of earlier tasks stay as they are.
 #[derive(Args, Debug)]
@@ -26,18 +26,25 @@ use crate::progress::Progress;
   lmc learn shop.lmc --task fruit --data fruit/      a folder with a folder of pictures per class
   lmc learn shop.lmc --task bread --data bread.csv   a list with the columns path,label
   lmc learn shop.lmc --task tea --data tea/ --check fruit=fruit/     an old task, before and after
+  lmc learn shop.lmc --task fruit --data new/ --more                 more pictures or classes for a task
   lmc learn digits.lmc --task mnist --data mnist     a known data set on this machine
 A task that was interrupted resumes with the same command.")]
 pub struct Arguments {
     /// The model file.
-    model: PathBuf,
-    /// Name of the new task.
+    pub model: PathBuf,
+    /// Name of the task.
     #[arg(long)]
-    task: String,
+    pub task: String,
     /// Pictures of the task: a folder of class folders (or of train, val and test), a .csv, .npz or .parquet file, or the
     /// name of a data set.
     #[arg(long)]
     data: String,
+    /// The task is learned already: give it more pictures or classes, as a new version of its head.
+    #[arg(long)]
+    more: bool,
+    /// With --more: keep the new version even if it is less accurate on the validation images.
+    #[arg(long, requires = "more")]
+    pub replace: bool,
     /// Number of epochs; by default 20 to 100, by the number of images.
     #[arg(long)]
     epochs: Option<usize>,
@@ -76,21 +83,9 @@ pub struct Arguments {
     check: Vec<String>,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     #[command(flatten)]
     compute: Compute,
-}
-
-/// What a checkpoint of this verb holds besides the model: a task resumes only if nothing of it has changed.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LearnProgress {
-    /// Hash of the model file before the task; empty if there was none.
-    model: String,
-    task: String,
-    data: String,
-    images: usize,
-    config: LearnerConfig,
 }
 
 /// Accuracy of an old task before and after the new one, as shares of 1.
@@ -108,25 +103,38 @@ struct OldTask {
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let device = arguments.compute.init()?;
-    let mut model = match arguments.model.exists() {
-        true => existing_model(arguments, &device)?,
-        false => new_model(arguments, &device)?,
+    let mut file = ModelFile::open(&arguments.model)?;
+    if !file.is_locked() {
+        say(
+            "note: this file system has no locks; if another program changes the model, both results are kept",
+        );
+    }
+    let mut model = match file.load(&device)? {
+        Some(model) => {
+            refuse_changes(arguments, &model)?;
+            model
+        }
+        None => new_model(arguments, &device)?,
     };
+    if file.drop_spent_partial(&model)? {
+        say("note: an earlier process was stopped after it had saved the model; what it left is removed");
+    }
     let source = Source { val_fraction: arguments.val_fraction, skip_damaged: arguments.skip_damaged };
     let (task, found) = source.read(&arguments.task, &arguments.data, &model, catalog)?;
-    let old = old_tasks(&arguments.check, &model, catalog)?;
     let data = TaskData::from(&task);
+    let known = model.tasks().any(|task| task == arguments.task);
+    if known && is_repeated(arguments, &model, data)? {
+        return show_repeated(arguments);
+    }
+    let old = old_tasks(&arguments.check, &model, catalog)?;
     let epochs = epochs(arguments, &model.config)?;
-    let progress = LearnProgress {
-        model: fingerprint(&arguments.model)?,
-        task: arguments.task.clone(),
-        data: arguments.data.clone(),
-        images: task.train.len(),
-        config: model.config.for_task(&task.train, epochs)?,
-    };
-    let partial = partial_path(&arguments.model);
-    if partial.exists() {
-        model = resume(&partial, &progress, &model, &device)?;
+    if arguments.more {
+        return learn_more::run(arguments, &mut file, model, data, epochs);
+    }
+    let identity =
+        TaskIdentity::new(&file, data, &arguments.data, model.config.for_task(&task.train, epochs)?);
+    if let Some(resumed) = file.resume(&identity, &model)? {
+        model = resumed;
     }
     if !arguments.json {
         learn_plan::show(&found, &model.plan(data, epochs)?, model.progress())?;
@@ -137,18 +145,23 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     }
     interrupt::listen()?;
     let mut shown = Progress::new(arguments.json);
-    let report = model.learn_with(data, &mut |model, event| {
+    let learned = model.learn_with(data.until(interrupt::flag()), &mut |model, event| {
         shown.show(&event);
-        if let Event::EpochEnded { epoch, .. } = event {
-            model.save_checkpoint(&progress, &partial)?;
-            if interrupt::asked() {
-                return Err(Error::Stopped { done: format!("epoch {}, which is saved", epoch + 1) });
+        match event {
+            Event::EpochEnded { .. } => file.save_partial(model, &identity),
+            Event::Step { epoch, step, steps, .. } if interrupt::asked() => {
+                Err(Error::Stopped { done: format!("step {} of {steps} of epoch {}", step + 1, epoch + 1) })
             }
+            _ => Ok(()),
         }
-        Ok(())
-    })?;
-    model.save(&arguments.model)?;
-    remove(&partial)?;
+    });
+    if let Err(Error::Stopped { .. }) = &learned {
+        // Only now is the model whole.
+        file.save_partial(&model, &identity)?;
+    }
+    let report = learned?;
+    file.save(&model)?;
+    file.remove_partial()?;
     let after = evaluate(&model, &old)?;
     let checked = old.iter().zip(before.iter().zip(&after)).map(|((head, _), (before, after))| OldTask {
         task: model.network.heads[*head].task.clone(),
@@ -160,15 +173,30 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     show(arguments, &task, &found, &report, &checked.collect::<Vec<_>>())
 }
 
-fn existing_model(arguments: &Arguments, device: &Device) -> Result<Model> {
-    let model = Model::load_on(&arguments.model, device)?;
-    refuse_changes(arguments, &model)?;
-    if model.tasks().any(|task| task == arguments.task) {
-        let problem = format!("'{}' has learned it already", arguments.model.display());
-        let field = format!("task '{}'", arguments.task);
-        return Err(Error::setting(field, problem, "choose another name").into());
+/// Whether a task that the model knows was learned from these very data; if not, only --more may go on.
+fn is_repeated(arguments: &Arguments, model: &Model, data: TaskData<'_>) -> Result<bool> {
+    let content = data.content_hash();
+    if model.history.learned_from(&arguments.task).any(|from| from.data == content) {
+        return Ok(true);
     }
-    Ok(model)
+    if arguments.more {
+        return Ok(false);
+    }
+    let from = match model.history.learned_from(&arguments.task).next() {
+        Some(_) => ", from other pictures",
+        None => "",
+    };
+    let problem = format!("'{}' has learned it already{from}", arguments.model.display());
+    let cure = "choose another name, or add --more to give the task these pictures too";
+    Err(Error::setting(format!("task '{}'", arguments.task), problem, cure).into())
+}
+
+fn show_repeated(arguments: &Arguments) -> Result<()> {
+    if arguments.json {
+        return print_json(&serde_json::json!({ "task": arguments.task, "already_learned": true }));
+    }
+    let (task, model) = (&arguments.task, arguments.model.display());
+    print(&format!("'{task}': {model} has learned it already from these pictures; nothing to do"))
 }
 
 fn new_model(arguments: &Arguments, device: &Device) -> Result<Model> {
@@ -302,41 +330,6 @@ pub fn evaluate(model: &Model, sets: &[(usize, TaskSet)]) -> Result<Vec<Evaluati
     let sets: Vec<TestSet<'_>> =
         sets.iter().map(|(task, images)| TestSet { task: *task, images, normalisation: None }).collect();
     Ok(model.evaluate(&sets)?)
-}
-
-fn partial_path(model: &Path) -> PathBuf {
-    let mut name = model.as_os_str().to_owned();
-    name.push(".partial");
-    PathBuf::from(name)
-}
-
-fn fingerprint(model: &Path) -> Result<String> {
-    if !model.exists() {
-        return Ok(String::new());
-    }
-    let bytes = fs::read(model).map_err(lmc_streams::Error::io("read", model))?;
-    Ok(blake3::hash(&bytes).to_hex().to_string())
-}
-
-/// Resumes a task that was interrupted, if it is the same.
-fn resume(partial: &Path, wanted: &LearnProgress, model: &Model, device: &Device) -> Result<Model> {
-    let (mut resumed, found) = Model::load_checkpoint::<LearnProgress>(partial, device)?;
-    if found != *wanted {
-        let problem = format!("this is task '{}' from {}, half learned", found.task, found.data);
-        let cure = "finish it with the command that began it, or delete the file";
-        return Err(Error::bad(partial, problem, cure).into());
-    }
-    // Checkpoints of earlier versions hold the settings of the task instead of the model's.
-    resumed.config = model.config.clone();
-    resumed.preparation = model.preparation;
-    Ok(resumed)
-}
-
-fn remove(partial: &Path) -> Result<()> {
-    if partial.exists() {
-        fs::remove_file(partial).map_err(lmc_streams::Error::io("remove", partial))?;
-    }
-    Ok(())
 }
 
 fn show(

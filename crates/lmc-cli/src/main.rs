@@ -1,7 +1,7 @@
 //! `lmc`, the Local Module Composer: one file per verb, each thin over the libraries.
 //!
 //! Exit codes: 0 done; 1 the machine failed (network, disk); 2 the input is wrong (usage, data, names);
-//! 70 a bug of ours; 75 another process works on the same run; 130 stopped by Ctrl-C.
+//! 70 a bug of ours; 75 another process works on the same run or model; 130 stopped by Ctrl-C.
 
 mod bench;
 mod bench_growth;
@@ -10,19 +10,24 @@ mod compute;
 mod data;
 mod demo;
 mod evaluate;
+mod forget;
+mod history;
 mod inference_options;
 mod inspect;
 mod interrupt;
 mod learn;
+mod learn_more;
 mod learn_plan;
 mod merge;
 mod output;
 mod predict;
 mod progress;
+mod rename;
 mod report;
 mod run;
 mod streams;
 mod sweep;
+mod verify;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -40,6 +45,7 @@ use lmc_streams::{Catalog, DataDirs, Error};
   lmc demo                                       a network grows over six generated tasks
   lmc learn shop.lmc --task fruit --data fruit/  a model file learns your own pictures
   lmc predict shop.lmc photo.jpg                 and classifies, without being given the task
+  lmc history shop.lmc                           what it learned when, and from how many pictures
   lmc run experiments/ctrl/lmc_a/s_minus.toml    an experiment of the paper
   lmc sweep experiments/table1/generated.toml    the paper's table 1, without any data
   lmc report runs --out report                   all runs as tables beside the paper's, and a page
@@ -70,6 +76,10 @@ enum Verb {
     Evaluate(evaluate::Arguments),
     Inspect(inspect::Arguments),
     Merge(merge::Arguments),
+    Forget(forget::Arguments),
+    Rename(rename::Arguments),
+    History(history::Arguments),
+    Verify(verify::Arguments),
     Run(run::Arguments),
     Sweep(sweep::Arguments),
     Report(report::Arguments),
@@ -88,6 +98,10 @@ impl Cli {
             Verb::Evaluate(arguments) => evaluate::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Inspect(arguments) => inspect::run(&arguments),
             Verb::Merge(arguments) => merge::run(&arguments),
+            Verb::Forget(arguments) => forget::run(&arguments),
+            Verb::Rename(arguments) => rename::run(&arguments),
+            Verb::History(arguments) => history::run(&arguments),
+            Verb::Verify(arguments) => verify::run(&arguments),
             Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
             Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),
@@ -112,12 +126,12 @@ fn main() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
-            output::say(&format!("error: {error:#}"));
+            output::say_line(&format!("error: {error:#}"));
             ExitCode::from(exit_code(&error))
         }
         Err(_) => {
             let what = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            output::say(&format!(
+            output::say_line(&format!(
                 "error: a bug in lmc ({what}); please report it with the command that you ran"
             ));
             ExitCode::from(70)
@@ -137,6 +151,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     };
     let input = match learning {
         Some(lmc::Error::Stopped { .. }) => return interrupt::EXIT_CODE,
+        Some(lmc::Error::Locked { .. }) => return lmc_lab::worker_pool::LOCKED_EXIT_CODE,
+        Some(lmc::Error::Changed { .. }) => return 1,
         Some(lmc::Error::Input(input)) => Some(input),
         _ => error.downcast_ref::<Error>(),
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use lmc::Model;
+use lmc::{Error, Model, ModelFile};
 
 use crate::output::{print, print_json, table};
 
@@ -20,6 +20,9 @@ pub struct Arguments {
     /// The merged model file.
     #[arg(long)]
     out: PathBuf,
+    /// Replace the merged model file if there is another one already.
+    #[arg(long)]
+    replace: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -32,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         models.push((name(path), Model::load(path)?));
     }
     let (model, merged) = Model::merge_named(&models)?;
-    model.save(&arguments.out)?;
+    save_new(&arguments.out, &model, arguments.replace, &arguments.models)?;
     if arguments.json {
         return print_json(&merged);
     }
@@ -56,6 +59,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         print(&format!("note: {difference}; the latter's are kept"))?;
     }
     print(&format!("written: {}", arguments.out.display()))
+}
+
+/// Writes a new model file made of others, whose dates it takes over. Another model of that name stays, unless it may be
+/// replaced.
+pub fn save_new(out: &Path, model: &Model, replace: bool, made_of: &[PathBuf]) -> Result<()> {
+    let mut file = ModelFile::open(out)?;
+    if file.fingerprint().is_some() && !replace && !file.holds(model)? {
+        let problem = "there is another file of that name already";
+        return Err(Error::bad(out, problem, "choose another name, or add --replace").into());
+    }
+    for path in made_of {
+        file.take_dates(path);
+    }
+    Ok(file.save(model)?)
 }
 
 fn name(path: &Path) -> String {

@@ -1,17 +1,20 @@
 //! What goes to the screen: text, JSON, tables, progress.
 
-use std::io::{self, IsTerminal, Write};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
 use anyhow::Result;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+use lmc_streams::names::shown;
 use serde::Serialize;
 
 /// Prints a text and a line end; a closed pipe is an error, not a panic.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(visible(text).as_bytes())?;
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())
@@ -19,12 +22,42 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Says a line to whoever watches. If nobody can hear it (a closed pipe, a full disk), the work goes on.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", visible(line));
+}
+
+/// Says a message that is one line whatever names are in it.
+pub fn say_line(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", shown(line));
+}
+
+/// A text whose lines and columns are ours, with the control characters of names in it written out.
+fn visible(text: &str) -> Cow<'_, str> {
+    let lines = |text: &str| -> String {
+        let cells = |line: &str| line.split('\t').map(shown).collect::<Vec<_>>().join("\t");
+        text.split('\n').map(cells).collect::<Vec<_>>().join("\n")
+    };
+    let harmless = |letter: char| letter == '\n' || letter == '\t';
+    if shown(&text.replace(harmless, "")).len() == text.replace(harmless, "").len() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(lines(text))
 }
 
 /// Prints a value as JSON.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
-    print(&serde_json::to_string_pretty(value)?)
+    // JSON leaves some control characters as they are, but not those of plain ASCII.
+    let text = serde_json::to_string_pretty(value)?;
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' => out.push('\n'),
+            letter if shown(letter.encode_utf8(&mut [0; 4])).len() != letter.len_utf8() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            letter => out.push(letter),
+        }
+    }
+    print(&out)
 }
 
 /// The reader of our output has gone (`lmc ... | head`): nothing to complain about.
@@ -57,7 +90,8 @@ pub fn table(titles: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String 
         .collect();
     let needed: usize = widths.iter().map(|&width| if width <= SHORT { width + 3 } else { SHORT + 3 }).sum();
     for row in rows {
-        table.add_row(row.into_iter().enumerate().map(aligned));
+        let row = row.into_iter().map(|cell| shown(&cell).into_owned());
+        table.add_row(row.enumerate().map(aligned));
     }
     if table.width().is_some_and(|width| usize::from(width) >= needed) {
         for column in (0..titles.len()).filter(|&column| widths[column] <= SHORT) {

@@ -84,13 +84,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         predictor.head(task)?;
     }
     let mut results = Vec::new();
-    for files in find(&arguments.pictures)?.chunks(model.config.batch) {
+    for files in find(&arguments.pictures)?.chunks(predictor.images_at_once(protocol)) {
         let mut pictures = Vec::with_capacity(files.len());
         let mut problems = Vec::with_capacity(files.len());
         for file in files {
             match Picture::open(file) {
                 Ok(picture) => {
-                    pictures.push(picture);
+                    // One whole picture at a time; prepared ones are small.
+                    pictures.push(predictor.prepare_picture(picture));
                     problems.push(None);
                 }
                 Err(problem) => problems.push(Some(problem.to_string())),

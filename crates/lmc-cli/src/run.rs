@@ -55,6 +55,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         Some(directory) => directory.clone(),
         None => PathBuf::from("runs").join(format!("{}-{}", name(&arguments.experiment), experiment.hash()?)),
     };
+    RunDirectory::new(&directory).refuse_foreign()?;
     let waiting = spinner(format!("loading {}", experiment.stream));
     let request = experiment.request()?;
     let stream = catalog.stream(&request)?;
@@ -81,11 +82,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         fresh: arguments.fresh,
         tensorboard: arguments.tensorboard,
         device: &device,
+        stop: interrupt::flag(),
     };
-    let metrics = lmc_lab::run(&job, &mut |notice| {
-        progress.follow(&notice);
-        interrupt::asked()
-    })?;
+    let metrics = lmc_lab::run(&job, &mut |notice| progress.follow(&notice))?;
     if arguments.json {
         return print_json(&metrics);
     }

@@ -10,10 +10,10 @@ use lmc_lab::report::ReportFiles;
 use lmc_lab::sweep::{PlannedRun, Sweep};
 use lmc_lab::worker_pool::{self, ActiveRun, Notice, Outcome, PoolConfig};
 use lmc_lab::{Experiment, RunRecords};
-use lmc_streams::{Catalog, DataDirs};
+use lmc_streams::{Catalog, DataDirs, LEAST_BUDGET, MemoryBudget};
 use serde::Serialize;
 
-use crate::compute::DeviceName;
+use crate::compute::{DeviceName, MemorySize};
 use crate::interrupt;
 use crate::output::{print, print_json, say, table};
 use crate::report;
@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Threads of each run; by default its share of the cores.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Memory of all runs together for pictures, batches and caches, as 2G; by default half of what there is.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<MemorySize>,
     /// Where to compute: cpu, or gpu in a build with `--features wgpu`.
     #[arg(long, value_name = "DEVICE", default_value = "cpu", hide_possible_values = true)]
     device: DeviceName,
@@ -94,6 +97,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     arguments.device.init()?;
     let mut words =
         ["--threads", &threads.to_string(), "--device", arguments.device.name()].map(str::to_owned).to_vec();
+    let memory =
+        arguments.memory.map_or_else(|| MemoryBudget::of_process().bytes(), |MemorySize(bytes)| bytes);
+    let share = (memory / jobs as u64).max(LEAST_BUDGET) >> 10;
+    words.extend(["--memory".into(), format!("{share}K")]);
     if arguments.tensorboard {
         words.push("--tensorboard".into());
     }
@@ -101,12 +108,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
         words.extend(["--data-dir".into(), folder.display().to_string()]);
     }
     interrupt::listen()?;
-    let config = PoolConfig { program: std::env::current_exe()?, jobs, arguments: words };
+    let config =
+        PoolConfig { program: std::env::current_exe()?, jobs, arguments: words, stop: interrupt::flag() };
     let mut screen = Screen::new(&sweep.runs);
-    let outcomes = worker_pool::work(&config, &sweep.runs, &mut |notice| {
-        screen.show(notice);
-        interrupt::asked()
-    })?;
+    let outcomes = worker_pool::work(&config, &sweep.runs, &mut |notice| screen.show(notice))?;
     screen.bars.clear()?;
     let lines: Vec<RunResult<'_>> =
         sweep.runs.iter().zip(&outcomes).map(|(run, outcome)| line(run, outcome)).collect();

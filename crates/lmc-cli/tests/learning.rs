@@ -2,32 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod machine;
+mod pictures_of;
 
 use std::fs;
-use std::path::Path;
 
-use lmc_streams::generated::{self, Family};
-use lmc_streams::{Picture, Seed, Split};
+use lmc_streams::generated::Family;
 use machine::{Machine, Outcome};
+use pictures_of::folder;
 use serde_json::Value;
-
-fn save(picture: &Picture, path: &Path) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let (width, height) = (picture.width as u32, picture.height as u32);
-    let rgb = picture.clone().into_rgb();
-    image::RgbImage::from_raw(width, height, rgb.pixels).unwrap().save(path).unwrap();
-}
-
-/// A folder of PNG files, `classes` classes with a few pictures each.
-fn folder(machine: &Machine, name: &str, family: Family, classes: u32, pictures: u32) {
-    for label in 0..classes {
-        for rank in 0..pictures {
-            let picture = generated::draw(family, &Seed::root(5), Split::Train, label, rank);
-            let class = family.classes()[label as usize].replace(' ', "-");
-            save(&picture, &machine.path(&format!("{name}/{class}/{rank}.png")));
-        }
-    }
-}
 
 fn json(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, 0, "{}", outcome.err);
@@ -133,7 +115,16 @@ fn what_goes_wrong_is_said_and_the_model_stays() {
     folder(&machine, "one", Family::Digits, 1, 4);
     assert_eq!(machine.lmc(&format!("learn m.lmc --task digits --data digits {SMALL}")).code, 0);
     let before = fs::read(machine.path("m.lmc")).unwrap();
-    complains(&machine.lmc("learn m.lmc --task digits --data digits"), &["'digits'", "already"]);
+    let again = machine.lmc("learn m.lmc --task digits --data digits --val-fraction 0.3");
+    assert!(
+        again.code == 0 && again.out.contains("already from these pictures"),
+        "{} {}",
+        again.out,
+        again.err
+    );
+    complains(&machine.lmc("learn m.lmc --task digits --data one"), &["one", "two classes"]);
+    folder(&machine, "more", Family::Digits, 2, 7);
+    complains(&machine.lmc("learn m.lmc --task digits --data more"), &["'digits'", "already", "--more"]);
     complains(&machine.lmc("learn m.lmc --task x --data one"), &["one", "two classes"]);
     complains(&machine.lmc("learn m.lmc --task x --data nowhere"), &["nowhere"]);
     complains(&machine.lmc("learn m.lmc --task x --data digits --width 9"), &["--width", "8, not 9"]);
@@ -155,7 +146,7 @@ fn what_goes_wrong_is_said_and_the_model_stays() {
         some.out,
         some.err
     );
-    complains(&machine.lmc("inspect digits"), &["cannot read"]);
+    complains(&machine.lmc("inspect digits"), &["digits", "this is a folder, not a regular file"]);
     fs::write(machine.path("cut.lmc"), &before[..before.len() / 3]).unwrap();
     complains(&machine.lmc("inspect cut.lmc"), &["cut.lmc", "not a whole model"]);
     assert_eq!(

@@ -178,7 +178,7 @@ network = { width = 4, depth = 2 }
 learner.training = { epochs = 2, batch = 16 }
 [grid]
 method = "finetune"
-learner.training.learning_rate = [1e30, 0.001]
+learner.training.learning_rate = [1000, 0.001]
 "#;
     fs::write(machine.path("rates.toml"), text).unwrap();
     let swept = machine.lmc("sweep rates.toml --out runs --jobs 1");
@@ -292,9 +292,7 @@ fn damage_is_named_and_fresh_begins_anew() {
     assert_eq!(machine.lmc("run experiment.toml --out run").code, 0);
     let before = fs::read(machine.path("run/metrics.json")).unwrap();
     fs::write(machine.path("run/notes.txt"), "mine").unwrap();
-    for (file, content) in
-        [("metrics.json", "{"), ("config.toml", "stream = 3"), ("checkpoint.safetensors", "no")]
-    {
+    for (file, content) in [("metrics.json", "{"), ("checkpoint.safetensors", "no")] {
         fs::write(machine.path("run").join(file), content).unwrap();
         let bad = machine.lmc("run experiment.toml --out run");
         assert_eq!(bad.code, 2, "{file}: {}", bad.err);
@@ -316,13 +314,22 @@ fn damage_is_named_and_fresh_begins_anew() {
     );
     let report = machine.lmc("report run --out report");
     assert!(report.code == 2 && report.err.contains("another version"), "{}", report.err);
-    fs::remove_file(machine.path("run/config.toml")).unwrap();
-    let bad = machine.lmc("run experiment.toml --set method=experts --out run");
-    assert!(bad.code == 2 && bad.err.contains("no config.toml"), "{}", bad.err);
-    assert_eq!(machine.lmc("run experiment.toml --set method=experts --out run --fresh").code, 0);
+    // Without a configuration that lmc wrote, the folder is not ours, and `--fresh` does not change that.
+    for content in [None, Some("stream = 3")] {
+        match content {
+            None => fs::remove_file(machine.path("run/config.toml")).unwrap(),
+            Some(content) => fs::write(machine.path("run/config.toml"), content).unwrap(),
+        }
+        for fresh in ["", " --fresh"] {
+            let bad = machine.lmc(&format!("run experiment.toml --out run{fresh}"));
+            assert!(bad.code == 2 && bad.err.contains("config"), "{content:?}{fresh}: {}", bad.err);
+            assert!(fs::read(machine.path("run/metrics.json")).unwrap() == before);
+        }
+    }
+    assert_eq!(machine.lmc("run experiment.toml --set method=experts --out other").code, 0);
     // Finished, but of other images than the stream has now.
     fs::write(machine.path("two.toml"), STREAM.replace("generated-digits", "generated-garments")).unwrap();
-    let bad = machine.lmc("run experiment.toml --set method=experts --out run");
+    let bad = machine.lmc("run experiment.toml --set method=experts --out other");
     assert!(bad.code == 2 && bad.err.contains("other images"), "{}", bad.err);
 }
 

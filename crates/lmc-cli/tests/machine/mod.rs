@@ -33,10 +33,12 @@ impl Machine {
     }
 
     /// Runs `lmc` with these words, separated by spaces, in the home of this machine.
+    #[allow(dead_code)]
     pub fn lmc(&self, words: &str) -> Outcome {
         self.lmc_with(words, &[])
     }
 
+    #[allow(dead_code)]
     pub fn lmc_with(&self, words: &str, environment: &[(&str, &str)]) -> Outcome {
         let mut command = Command::cargo_bin("lmc").unwrap();
         let home = &self.home;
