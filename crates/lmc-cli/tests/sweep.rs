@@ -178,7 +178,7 @@ network = { width = 4, depth = 2 }
 learner.training = { epochs = 2, batch = 16 }
 [grid]
 method = "finetune"
-learner.training.learning_rate = [1000, 0.001]
+learner.training.learning_rate = [1e30, 0.001]
 "#;
     fs::write(machine.path("rates.toml"), text).unwrap();
     let swept = machine.lmc("sweep rates.toml --out runs --jobs 1");

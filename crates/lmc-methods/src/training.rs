@@ -59,7 +59,7 @@ impl TrainingConfig {
         for (field, value) in [("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)] {
             if !(0.0..=LARGEST_RATE).contains(&value) {
                 let field = format!("training.{field}");
-                let cure = format!("use 0 to {LARGEST_RATE}");
+                let cure = format!("use 0 to {LARGEST_RATE:e}");
                 return Err(Error::setting(field, format!("{value} is not possible"), cure));
             }
         }

@@ -42,7 +42,7 @@ impl OptimiserConfig {
         ] {
             if !(0.0..=LARGEST_RATE).contains(&value) {
                 let field = format!("optimiser.{field}");
-                let cure = format!("use 0 to {LARGEST_RATE}");
+                let cure = format!("use 0 to {LARGEST_RATE:e}");
                 return Err(Error::setting(field, format!("{value} is not possible"), cure));
             }
         }

@@ -108,8 +108,8 @@ const LONGEST_WINDOW: usize = 1_000_000;
 const LARGEST_CACHE: usize = 1 << 20;
 /// The largest weight of a loss.
 pub const LARGEST_WEIGHT: f64 = 1e9;
-/// The largest learning rate and weight decay.
-pub const LARGEST_RATE: f64 = 1e3;
+/// The largest learning rate and weight decay that 32-bit numbers can compute with; training says itself that it diverged.
+pub const LARGEST_RATE: f64 = 1e30;
 
 /// Complains about a number outside its range.
 pub fn check_count(field: &str, value: usize, least: usize, most: usize) -> Result<()> {
