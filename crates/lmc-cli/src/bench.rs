@@ -114,7 +114,7 @@ pub fn run(bench: &Bench) -> Result<()> {
         matrix_multiply_gflops: peak,
         results,
     };
-    if bench.json { output::print_json(&report) } else { output::print(&table(&report)) }
+    if bench.json { output::print_json(&report) } else { output::print_text(&table(&report)) }
 }
 
 fn chosen(only: &[String]) -> Vec<Case> {

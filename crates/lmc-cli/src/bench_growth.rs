@@ -12,7 +12,7 @@ use lmc_streams::{BatchConfig, Seed};
 use serde::Serialize;
 
 use crate::bench::one_batch;
-use crate::output::{print, print_json, spinner, table};
+use crate::output::{print_json, print_text, spinner, table};
 
 /// Modules per layer.
 const SIZES: [usize; 6] = [1, 2, 4, 6, 8, 16];
@@ -81,7 +81,7 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         "one image ms",
         "peak MiB",
     ];
-    print(&table(&titles, &titles, rows))
+    print_text(&table(&titles, &titles, rows))
 }
 
 /// A network in the middle of a task: all modules but one per layer are frozen.

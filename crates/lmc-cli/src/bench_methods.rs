@@ -8,7 +8,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::bench::one_batch;
-use crate::output::{print, print_json, spinner, table};
+use crate::output::{print_json, print_text, spinner, table};
 
 #[derive(Serialize)]
 struct Row {
@@ -54,5 +54,5 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         })
         .collect();
     let titles = ["method", "train step ms", "times LMC's"];
-    print(&table(&titles, &titles[1..], rows))
+    print_text(&table(&titles, &titles[1..], rows))
 }

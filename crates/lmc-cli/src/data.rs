@@ -13,7 +13,7 @@ use lmc_streams::generated::{Family, TEST_PER_CLASS, TRAIN_PER_CLASS};
 use lmc_streams::{Catalog, DataDirs, Split, Survey, sheet};
 use serde::Serialize;
 
-use crate::output::{download_bar, grouped, print, print_json, spinner, table};
+use crate::output::{download_bar, grouped, print, print_json, print_text, spinner, table};
 
 /// The verbs below `lmc data`.
 #[derive(Subcommand, Debug)]
@@ -150,13 +150,14 @@ fn list(dirs: &DataDirs, json: bool) -> Result<()> {
     };
     let titles = ["data set", "classes", "train / test", "here", "where", "licence"];
     let right = ["classes", "train / test", "here"];
-    print(&table(&titles, &right, sets.iter().map(row).collect()))?;
+    print_text(&table(&titles, &right, sets.iter().map(row).collect()))?;
     for set in &sets {
         if let Some(problem) = &set.damaged {
             print(&format!("note: {}: {problem}", set.name))?;
         }
     }
-    print(&format!("\nSearched: {}. Get one: lmc data get mnist", dirs.describe()))
+    print("")?;
+    print(&format!("Searched: {}. Get one: lmc data get mnist", dirs.describe()))
 }
 
 fn get_all(names: &[String], data_dir: Option<&Path>) -> Result<()> {
@@ -239,7 +240,7 @@ fn verify_all(names: &[String], catalog: &Catalog, json: bool) -> Result<()> {
         print(&format!("nothing to verify: no data set in {}", catalog.dirs().describe()))?;
     } else {
         let row = |c: &Checked| vec![c.dataset.clone(), c.file.display().to_string(), c.condition.clone()];
-        print(&table(&["data set", "file", "condition"], &[], checked.iter().map(row).collect()))?;
+        print_text(&table(&["data set", "file", "condition"], &[], checked.iter().map(row).collect()))?;
     }
     if wrong > 0 {
         bail!("{wrong} file(s) are not the official ones: move them away and run 'lmc data get'");
@@ -321,7 +322,11 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
         dataset.name,
         classes.len()
     ))?;
-    print(&table(&["label", "class", "train", "val", "test"], &["label", "train", "val", "test"], rows))?;
+    print_text(&table(
+        &["label", "class", "train", "val", "test"],
+        &["label", "train", "val", "test"],
+        rows,
+    ))?;
     if classes.len() > SHOWN {
         print(&format!("... and {} more classes", classes.len() - SHOWN))?;
     }
@@ -329,7 +334,10 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
         print(&format!("Substitution: {text}"))?;
     }
     match path {
-        Some(path) => print(&format!("\nPicture: {}", path.display())),
+        Some(path) => {
+            print("")?;
+            print(&format!("Picture: {}", path.display()))
+        }
         None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use lmc_streams::{Catalog, Stream, replace_file};
 
 use crate::compute::Compute;
 use crate::interrupt;
-use crate::output::{percent, print, spinner, table};
+use crate::output::{percent, print, print_text, spinner, table};
 use crate::progress::Progress;
 
 /// Watch a network grow over six generated tasks, beside plain fine-tuning, in one to three minutes.
@@ -125,7 +125,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         replace_file(&out.join(name), growth::svg(&metrics, theme).as_bytes())?;
     }
     show(&metrics, &baseline)?;
-    print(&format!("\n{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
+    print("")?;
+    print(&format!("{} s in all. Look at {}", started.elapsed().as_secs(), report.display()))?;
     print(&format!("Next: {}", next(out)))
 }
 
@@ -218,7 +219,7 @@ const TITLES: [&str; 8] = [
 
 fn show(metrics: &Metrics, baseline: &[Vec<f64>]) -> Result<()> {
     print("")?;
-    print(&table(&TITLES, &TITLES[2..], rows(metrics, baseline)))?;
+    print_text(&table(&TITLES, &TITLES[2..], rows(metrics, baseline)))?;
     let single = metrics.summary(Protocol::Single).map_or(0.0, |summary| summary.accuracy);
     print(&format!(
         "Test accuracy in batches of one task, which fine-tuning is given and LMC is not; single images: LMC {}.",

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::compute::Compute;
 use crate::inference_options::InferenceOptions;
 use crate::learn::{Source, evaluate};
-use crate::output::{percent, print, print_json, spinner, table};
+use crate::output::{percent, print, print_json, print_text, spinner, table};
 
 /// Accuracy of a model on labelled pictures, with the task given and without.
 #[derive(Args, Debug)]
@@ -148,7 +148,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         let share = |novel: Option<f64>| novel.map_or_else(|| "?".into(), percent);
         let row = |unseen: Unseen| vec![unseen.unseen, unseen.images.to_string(), share(unseen.novel)];
         let titles = ["of no task", "images", "called new"];
-        print(&table(&titles, &titles[1..], unseen.into_iter().map(row).collect()))?;
+        print_text(&table(&titles, &titles[1..], unseen.into_iter().map(row).collect()))?;
     }
     Ok(())
 }
@@ -190,8 +190,9 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         "single images",
         "called new",
     ];
-    print(&table(&titles, &titles[1..], rows))?;
-    print("\ntaken for the task (single images):")?;
+    print_text(&table(&titles, &titles[1..], rows))?;
+    print("")?;
+    print("taken for the task (single images):")?;
     let rows = results
         .iter()
         .map(|result| {
@@ -207,7 +208,7 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
             vec![result.task.clone(), shares.join(", ")]
         })
         .collect();
-    print(&table(&["task", "classified by the head of"], &[], rows))
+    print_text(&table(&["task", "classified by the head of"], &[], rows))
 }
 
 /// The tasks of a stream that the model knows, with their heads.

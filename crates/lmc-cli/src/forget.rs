@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lmc::Model;
 
-use crate::merge::save_new;
-use crate::output::{print, print_json, table};
+use crate::merge::NewModelFile;
+use crate::output::{print, print_json, print_text, table};
 
 /// Remove a task from a model: its head, the modules that no other task uses, and its name.
 #[derive(Args, Debug)]
@@ -35,9 +34,10 @@ pub struct Arguments {
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let mut model = Model::load(&arguments.model)?;
+    let mut out = NewModelFile::open(&arguments.out, arguments.replace)?;
+    let mut model = out.read(&arguments.model)?;
     let report = model.forget(&arguments.task)?;
-    save_new(&arguments.out, &model, arguments.replace, std::slice::from_ref(&arguments.model))?;
+    out.save(&model)?;
     if arguments.json {
         return print_json(&report);
     }
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         })
         .collect();
     let titles = ["layer", "modules removed", "kept though trained on it", "modules now"];
-    print(&table(&titles, &titles, rows))?;
+    print_text(&table(&titles, &titles, rows))?;
     let kept: usize = report.kept.iter().sum();
     if kept > 0 {
         print(&format!(

@@ -8,7 +8,7 @@ use lmc::internals::file::dates::Dates;
 use lmc::{Act, HistoryEntry, LearnedFrom, Model};
 use serde::Serialize;
 
-use crate::output::{grouped, percent, print, print_json, table};
+use crate::output::{grouped, percent, print, print_json, print_text, table};
 
 /// What a model learned when, from how many pictures, with which settings and which version of lmc.
 #[derive(Args, Debug)]
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let rows = dated.iter().map(row).collect();
     let titles = ["when (UTC)", "what", "train", "val", "epochs", "validation", "data", "lmc"];
-    print(&table(&titles, &["train", "val", "epochs", "validation"], rows))?;
+    print_text(&table(&titles, &["train", "val", "epochs", "validation"], rows))?;
     let unknown: Vec<&str> =
         model.tasks().filter(|task| model.history.learned_from(task).next().is_none()).collect();
     if !unknown.is_empty() {

@@ -10,7 +10,7 @@ use lmc::internals::tensors::parameter_count;
 use lmc::{LearnerConfig, Model, NetworkConfig, Preparation};
 use serde::Serialize;
 
-use crate::output::{grouped, print, print_json, table};
+use crate::output::{grouped, print, print_json, print_text, table};
 
 /// Look inside a model: its modules, where they come from, its tasks and classes.
 #[derive(Args, Debug)]
@@ -128,14 +128,14 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
     }
     let titles =
         ["layer", "module", "added in task", "epoch", "started from", "structural loss", "parameters"];
-    print(&table(&titles, &["layer", "module", "epoch", "parameters"], rows))?;
+    print_text(&table(&titles, &["layer", "module", "epoch", "parameters"], rows))?;
     print("")?;
     let rows = inspected
         .heads
         .iter()
         .map(|head| vec![head.task.to_owned(), head.classes.len().to_string(), head.classes.join(", ")])
         .collect();
-    print(&table(&["task", "classes", "names"], &["classes"], rows))?;
+    print_text(&table(&["task", "classes", "names"], &["classes"], rows))?;
     print(&format!(
         "\n{} modules, {} tasks, {} parameters, {} bytes",
         inspected.modules,

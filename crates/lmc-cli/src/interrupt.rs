@@ -19,7 +19,8 @@ pub fn listen() -> Result<()> {
         if ASKED.swap(true, Ordering::SeqCst) {
             std::process::exit(i32::from(EXIT_CODE));
         }
-        say("\nstopping: the state is saved after this step; Ctrl-C again stops at once");
+        say("");
+        say("stopping: the state is saved after this step; Ctrl-C again stops at once");
     })
     .context("cannot listen for Ctrl-C")
 }

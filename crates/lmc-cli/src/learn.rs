@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::compute::Compute;
 use crate::interrupt;
-use crate::output::{grouped, percent, print, print_json, say, spinner, table};
+use crate::output::{grouped, percent, print, print_json, print_text, say, spinner, table};
 use crate::progress::Progress;
 use crate::{learn_more, learn_plan};
 
@@ -119,15 +119,18 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     if file.drop_spent_partial(&model)? {
         say("note: an earlier process was stopped after it had saved the model; what it left is removed");
     }
+    if arguments.more {
+        file.check_no_partial()?;
+    }
     let source = Source { val_fraction: arguments.val_fraction, skip_damaged: arguments.skip_damaged };
     let (task, found) = source.read(&arguments.task, &arguments.data, &model, catalog)?;
     let data = TaskData::from(&task);
     let known = model.tasks().any(|task| task == arguments.task);
-    if known && is_repeated(arguments, &model, data)? {
+    let epochs = epochs(arguments, &model.config)?;
+    if known && is_repeated(arguments, &model, data, epochs)? {
         return show_repeated(arguments);
     }
     let old = old_tasks(&arguments.check, &model, catalog)?;
-    let epochs = epochs(arguments, &model.config)?;
     if arguments.more {
         return learn_more::run(arguments, &mut file, model, data, epochs);
     }
@@ -160,8 +163,12 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         file.save_partial(&model, &identity)?;
     }
     let report = learned?;
-    file.save(&model)?;
-    file.remove_partial()?;
+    let saved = file.save(&model);
+    if matches!(saved, Ok(()) | Err(Error::Changed { .. })) {
+        // The task is learned, even if the model had to go beside the file.
+        file.remove_partial()?;
+    }
+    saved?;
     let after = evaluate(&model, &old)?;
     let checked = old.iter().zip(before.iter().zip(&after)).map(|((head, _), (before, after))| OldTask {
         task: model.network.heads[*head].task.clone(),
@@ -174,17 +181,24 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
 }
 
 /// Whether a task that the model knows was learned from these very data; if not, only --more may go on.
-fn is_repeated(arguments: &Arguments, model: &Model, data: TaskData<'_>) -> Result<bool> {
-    let content = data.content_hash();
-    if model.history.learned_from(&arguments.task).any(|from| from.data == content) {
+fn is_repeated(
+    arguments: &Arguments,
+    model: &Model,
+    data: TaskData<'_>,
+    epochs: Option<usize>,
+) -> Result<bool> {
+    let (content, config) = (data.content_hash(), model.config.for_task(data.train, epochs)?);
+    let same_data = || model.history.learned_from(&arguments.task).filter(|from| from.data == content);
+    if same_data().any(|from| from.config == config) {
         return Ok(true);
     }
     if arguments.more {
         return Ok(false);
     }
-    let from = match model.history.learned_from(&arguments.task).next() {
-        Some(_) => ", from other pictures",
-        None => "",
+    let from = match (same_data().next(), model.history.learned_from(&arguments.task).next()) {
+        (Some(_), _) => " with other settings",
+        (None, Some(_)) => ", from other pictures",
+        (None, None) => "",
     };
     let problem = format!("'{}' has learned it already{from}", arguments.model.display());
     let cure = "choose another name, or add --more to give the task these pictures too";
@@ -237,9 +251,13 @@ fn refuse_changes(arguments: &Arguments, model: &Model) -> Result<()> {
             return Err(Error::setting(field, problem, "leave it out, or begin a new model").into());
         }
     }
-    for (field, given) in [("--preset", arguments.preset.is_some()), ("--seed", arguments.seed.is_some())] {
-        if given {
-            let problem = "the model has its own already";
+    let preset = arguments.preset.as_deref().map(str::parse::<Preset>).transpose()?;
+    for (field, differs) in [
+        ("--preset", preset.is_some_and(|preset| preset.learner() != model.config)),
+        ("--seed", arguments.seed.is_some_and(|seed| seed != model.seed)),
+    ] {
+        if differs {
+            let problem = "the model was made with another one";
             return Err(Error::setting(field, problem, "leave it out, or begin a new model").into());
         }
     }
@@ -350,7 +368,7 @@ fn show(
         })
         .collect();
     let titles = ["layer", "modules before", "new", "after"];
-    print(&table(&titles, &titles, rows))?;
+    print_text(&table(&titles, &titles, rows))?;
     let accuracy = report.val_accuracy.map_or("not measured".to_owned(), percent);
     print(&format!(
         "'{}': {} classes, {} training images, validation accuracy {accuracy} (best epoch {} of {})",
@@ -366,7 +384,7 @@ fn show(
             std::iter::once(old.task.clone()).chain(shares.map(percent)).collect()
         };
         let titles = ["old task", "before", "after", "task given, before", "task given, after"];
-        print(&table(&titles, &titles[1..], checked.iter().map(row).collect()))?;
+        print_text(&table(&titles, &titles[1..], checked.iter().map(row).collect()))?;
     }
     print(&format!("written: {}", arguments.model.display()))
 }

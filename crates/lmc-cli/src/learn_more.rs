@@ -18,12 +18,15 @@ pub fn run(
 ) -> Result<()> {
     interrupt::listen()?;
     let mut progress = Progress::new(arguments.json);
-    let report = model.extend(data, epochs, arguments.replace, &mut |event| {
+    let data = data.until(interrupt::flag());
+    let extended = model.extend(data, epochs, arguments.replace, &mut |event| {
         progress.show(&event);
-        match interrupt::asked() {
-            true => Err(Error::Stopped { done: "part of it, which is not saved".into() }),
-            false => Ok(()),
-        }
+        data.check_stop()
+    });
+    let report = extended.map_err(|error| match error {
+        // It takes seconds, so that nothing of it is kept.
+        Error::Stopped { .. } => Error::Stopped { done: "nothing: the task begins anew".into() },
+        error => error,
     })?;
     if report.adopted {
         file.save(&model)?;
@@ -50,9 +53,14 @@ fn show(arguments: &Arguments, report: &ExtensionReport) -> Result<()> {
         share(report.accuracy)
     ))?;
     if !report.adopted {
-        let why = match report.accuracy {
-            Some(_) => "the new version is less accurate",
-            None => "without validation pictures the versions cannot be compared",
+        let why = match (report.known, report.known_before) {
+            (Some(known), Some(before)) if known < before => &format!(
+                "on pictures of the classes that both know the new one has {}, the old one {}",
+                percent(known),
+                percent(before)
+            ),
+            (Some(_), Some(_)) => "the new version is less accurate",
+            _ => "without validation pictures of the classes that both know, they cannot be compared",
         };
         return print(&format!(
             "kept version {} of the head: {why}; --replace takes the new one all the same",

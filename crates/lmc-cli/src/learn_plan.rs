@@ -6,7 +6,7 @@ use anyhow::Result;
 use lmc::internals::training::estimate::TrainingPlan;
 use lmc_streams::{ReadReport, Split};
 
-use crate::output::{grouped, print, table};
+use crate::output::{grouped, print, print_text, table};
 
 /// Classes that are listed one by one.
 const LISTED: usize = 20;
@@ -26,7 +26,7 @@ pub fn show(found: &ReadReport, plan: &TrainingPlan, progress: Option<(usize, us
     let total = counts(&|split| found.pictures(split));
     rows.push(std::iter::once("all classes".to_owned()).chain(total).collect());
     let titles = ["class", "train", "val", "test"];
-    print(&table(&titles, &titles[1..], rows))?;
+    print_text(&table(&titles, &titles[1..], rows))?;
     for line in found.left_out.lines() {
         print(&format!("note: {line}"))?;
     }

@@ -126,12 +126,12 @@ fn main() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
-            output::say_line(&format!("error: {error:#}"));
+            output::say(&format!("error: {error:#}"));
             ExitCode::from(exit_code(&error))
         }
         Err(_) => {
             let what = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            output::say_line(&format!(
+            output::say(&format!(
                 "error: a bug in lmc ({what}); please report it with the command that you ran"
             ));
             ExitCode::from(70)

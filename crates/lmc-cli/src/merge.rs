@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use burn::tensor::Device;
 use clap::Args;
 use lmc::{Error, Model, ModelFile};
 
-use crate::output::{print, print_json, table};
+use crate::output::{print, print_json, print_text, table};
 
 /// Merge models of several sites into one that knows all their tasks. No data, no training.
 #[derive(Args, Debug)]
@@ -30,12 +31,13 @@ pub struct Arguments {
 
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut out = NewModelFile::open(&arguments.out, arguments.replace)?;
     let mut models = Vec::new();
     for path in &arguments.models {
-        models.push((name(path), Model::load(path)?));
+        models.push((name(path), out.read(path)?));
     }
     let (model, merged) = Model::merge_named(&models)?;
-    save_new(&arguments.out, &model, arguments.replace, &arguments.models)?;
+    out.save(&model)?;
     if arguments.json {
         return print_json(&merged);
     }
@@ -51,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .collect();
     let tasks = model.network.heads.len().to_string();
     rows.push(vec![arguments.out.display().to_string(), listed(&model.network.modules()), tasks]);
-    print(&table(&["model", "modules per layer", "tasks"], &["tasks"], rows))?;
+    print_text(&table(&["model", "modules per layer", "tasks"], &["tasks"], rows))?;
     for [model, old, new] in &merged.renamed {
         print(&format!("task '{old}' of {model} is now '{new}'"))?;
     }
@@ -61,18 +63,47 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     print(&format!("written: {}", arguments.out.display()))
 }
 
-/// Writes a new model file made of others, whose dates it takes over. Another model of that name stays, unless it may be
-/// replaced.
-pub fn save_new(out: &Path, model: &Model, replace: bool, made_of: &[PathBuf]) -> Result<()> {
-    let mut file = ModelFile::open(out)?;
-    if file.fingerprint().is_some() && !replace && !file.holds(model)? {
-        let problem = "there is another file of that name already";
-        return Err(Error::bad(out, problem, "choose another name, or add --replace").into());
+/// The file of a model that is made of others, whose dates it takes over. It is opened before these are read, so that none
+/// of them, which it may be itself, changes unseen.
+pub struct NewModelFile {
+    file: ModelFile,
+    replace: bool,
+    made_of: Vec<PathBuf>,
+}
+
+impl NewModelFile {
+    /// Opens the file, which need not exist.
+    pub fn open(out: &Path, replace: bool) -> Result<Self> {
+        let file = ModelFile::open(out)?;
+        file.check_no_partial()?;
+        Ok(Self { file, replace, made_of: Vec::new() })
     }
-    for path in made_of {
-        file.take_dates(path);
+
+    /// Reads a model that the new one is made of.
+    pub fn read(&mut self, path: &Path) -> Result<Model> {
+        self.made_of.push(path.to_owned());
+        let own = match self.file.is_at(path) {
+            true => self.file.load(&Device::flex())?,
+            false => None,
+        };
+        match own {
+            Some(model) => Ok(model),
+            None => Ok(Model::load(path)?),
+        }
     }
-    Ok(file.save(model)?)
+
+    /// Writes the new model. Another model of that name stays, unless it may be replaced.
+    pub fn save(mut self, model: &Model) -> Result<()> {
+        if self.file.fingerprint().is_some() && !self.replace && !self.file.holds(model)? {
+            let problem = "there is another file of that name already";
+            let cure = "choose another name, or add --replace";
+            return Err(Error::bad(self.file.path(), problem, cure).into());
+        }
+        for path in &self.made_of {
+            self.file.take_dates(path);
+        }
+        Ok(self.file.save(model)?)
+    }
 }
 
 fn name(path: &Path) -> String {

@@ -1,6 +1,5 @@
 //! What goes to the screen: text, JSON, tables, progress.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
@@ -11,36 +10,29 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lmc_streams::names::shown;
 use serde::Serialize;
 
-/// Prints a text and a line end; a closed pipe is an error, not a panic.
-pub fn print(text: &str) -> Result<()> {
+/// Prints a line: whatever names are in it, their control characters are written out. A closed pipe is an error, not a
+/// panic.
+pub fn print(line: &str) -> Result<()> {
+    write_out(&shown(line))
+}
+
+/// Prints a text of several lines that are all ours: a table, whose cells have their control characters written out.
+pub fn print_text(text: &str) -> Result<()> {
+    write_out(text)
+}
+
+fn write_out(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(visible(text).as_bytes())?;
+    out.write_all(text.as_bytes())?;
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())
 }
 
-/// Says a line to whoever watches. If nobody can hear it (a closed pipe, a full disk), the work goes on.
+/// Says a line to whoever watches, written out likewise. If nobody can hear it (a closed pipe, a full disk), the work goes
+/// on.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", visible(line));
-}
-
-/// Says a message that is one line whatever names are in it.
-pub fn say_line(line: &str) {
     let _ = writeln!(io::stderr(), "{}", shown(line));
-}
-
-/// A text whose lines and columns are ours, with the control characters of names in it written out.
-fn visible(text: &str) -> Cow<'_, str> {
-    let lines = |text: &str| -> String {
-        let cells = |line: &str| line.split('\t').map(shown).collect::<Vec<_>>().join("\t");
-        text.split('\n').map(cells).collect::<Vec<_>>().join("\n")
-    };
-    let harmless = |letter: char| letter == '\n' || letter == '\t';
-    if shown(&text.replace(harmless, "")).len() == text.replace(harmless, "").len() {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(lines(text))
 }
 
 /// Prints a value as JSON.
@@ -57,7 +49,7 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
             letter => out.push(letter),
         }
     }
-    print(&out)
+    print_text(&out)
 }
 
 /// The reader of our output has gone (`lmc ... | head`): nothing to complain about.

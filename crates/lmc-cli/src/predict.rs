@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::compute::Compute;
 use crate::inference_options::InferenceOptions;
-use crate::output::{percent, print, print_json, say, table};
+use crate::output::{percent, print_json, print_text, say, table};
 
 /// Classify pictures. Without --task the model finds the task of each picture by itself.
 #[derive(Args, Debug)]
@@ -187,5 +187,5 @@ fn show(results: &[PictureResult], explain: bool) -> Result<()> {
             row
         })
         .collect();
-    print(&table(&titles, &["probability"], rows))
+    print_text(&table(&titles, &["probability"], rows))
 }

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lmc::Event;
 use lmc_lab::{Notice, RunEvent};
 
+use lmc_streams::names::shown;
+
 use crate::output::say;
 
 /// Renders events.
@@ -43,7 +45,7 @@ impl Progress {
     pub fn say(&self, line: &str) {
         match (self.quiet, self.watched) {
             (true, _) => {}
-            (false, true) => self.bar.println(line),
+            (false, true) => self.bar.println(shown(line)),
             (false, false) => say(line),
         }
     }

@@ -31,13 +31,9 @@ pub struct Arguments {
 /// Runs the verb.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut file = ModelFile::open(&arguments.model)?;
-    let Some(mut model) = file.load(&Device::flex())? else {
+    let Some(mut model) = file.load_to_change(&Device::flex())? else {
         return Err(Error::bad(&arguments.model, "there is no such model file", "check the path").into());
     };
-    if file.partial().exists() {
-        let problem = "a task of this model is half learned";
-        return Err(Error::bad(&file.partial(), problem, "finish it first, or delete the file").into());
-    }
     let Arguments { task, to, .. } = arguments;
     match &arguments.class {
         Some(class) => model.rename_class(task, class, to)?,

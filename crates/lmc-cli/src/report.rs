@@ -10,7 +10,7 @@ use lmc_lab::report::run_table::RunTable;
 use lmc_lab::report::table1::Table1Row;
 use lmc_lab::report::{Compared, ReportFiles, shell_quoted, signed, write};
 
-use crate::output::{print, print_json, say, table};
+use crate::output::{print, print_json, print_text, say, table};
 
 /// Report runs: tables beside the paper's numbers, pictures, costs, as a page and as Markdown.
 #[derive(Args, Debug)]
@@ -77,7 +77,7 @@ fn show_metric(metric: Metric, records: &RunRecords, json: bool) -> Result<()> {
         cells.extend(lines.iter().map(|line| line.value.map_or("-".into(), |value| value.text())));
         cells
     });
-    print(&table(&titles, &titles[1..], rows.collect()))?;
+    print_text(&table(&titles, &titles[1..], rows.collect()))?;
     print(&format!("{}: {}; mean ± standard deviation over seeds", metric.name, metric.about))
 }
 
@@ -93,7 +93,7 @@ pub fn show(written: &ReportFiles) -> Result<()> {
         }
     }
     entries.sort_by_key(|entry| streams.iter().position(|stream| *stream == entry.stream));
-    print(&table(&titles, &titles[2..], entries.into_iter().map(row).collect()))?;
+    print_text(&table(&titles, &titles[2..], entries.into_iter().map(row).collect()))?;
     print("A in %, F in points; paper: the paper's number; diff: ours less the paper's")?;
     for file in written.files.iter().filter(|file| file.extension().is_none_or(|kind| kind != "svg")) {
         print(&format!("wrote {}", file.display()))?;

@@ -11,7 +11,7 @@ use lmc_streams::Catalog;
 
 use crate::compute::Compute;
 use crate::interrupt;
-use crate::output::{print, print_json, spinner, table};
+use crate::output::{print, print_json, print_text, spinner, table};
 use crate::progress::Progress;
 use crate::streams::generated_instead;
 
@@ -131,7 +131,7 @@ fn report(metrics: &Metrics) -> Result<()> {
     ]);
     let titles =
         ["task", "modules", "right after", "at the end", "task given", "mixed", "single", "own head"];
-    print(&table(&titles, &titles[2..], rows))?;
+    print_text(&table(&titles, &titles[2..], rows))?;
     let protocol = if metrics.task_agnostic { "the task not given" } else { "the task given" };
     print(&format!(
         "F {:+.1}; accuracies in %, {protocol}, in test batches of one task unless the title says otherwise",

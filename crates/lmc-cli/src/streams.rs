@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use lmc_streams::{Catalog, PAPER_STREAMS, Split, Stream, StreamRequest, Task, Variant, sheet};
 use serde::Serialize;
 
-use crate::output::{grouped, print, print_json, say, spinner, table};
+use crate::output::{grouped, print, print_json, print_text, say, spinner, table};
 
 /// The verbs below `lmc streams`.
 #[derive(Subcommand, Debug)]
@@ -80,8 +80,9 @@ fn list(json: bool) -> Result<()> {
     }
     let row = |s: &Listed| vec![s.name.into(), s.tasks.to_string(), s.about.into(), s.datasets.join(", ")];
     let rows = streams.iter().map(row).collect();
-    print(&table(&["stream", "tasks", "what it tests", "data sets"], &["tasks"], rows))?;
-    print("\nLook at one: lmc streams show s_minus --sheet s_minus.png")
+    print_text(&table(&["stream", "tasks", "what it tests", "data sets"], &["tasks"], rows))?;
+    print("")?;
+    print("Look at one: lmc streams show s_minus --sheet s_minus.png")
 }
 
 /// That generated images stand in for real ones, and why; `found` is what the request led to.
@@ -111,9 +112,12 @@ fn show(arguments: Show, catalog: &Catalog) -> Result<()> {
     if json {
         return print_json(&Shown::from(&stream));
     }
-    print(&describe(&stream))?;
+    describe(&stream)?;
     match sheet {
-        Some(path) => print(&format!("\nPicture: {}", path.display())),
+        Some(path) => {
+            print("")?;
+            print(&format!("Picture: {}", path.display()))
+        }
         None => Ok(()),
     }
 }
@@ -162,7 +166,7 @@ impl<'a> From<&'a Stream> for Shown<'a> {
     }
 }
 
-fn describe(stream: &Stream) -> String {
+fn describe(stream: &Stream) -> Result<()> {
     let row = |(number, task): (usize, &Task)| {
         let mut row = vec![(number + 1).to_string(), task.name.clone(), task.dataset.clone(), classes(task)];
         row.extend(Split::ALL.map(|split| grouped(task.set(split).len() as u64)));
@@ -172,12 +176,13 @@ fn describe(stream: &Stream) -> String {
     };
     let titles = ["#", "task", "data set", "classes", "train", "val", "test", "transform", "substitution"];
     let rows = stream.tasks.iter().enumerate().map(row).collect();
-    let mut text = format!("{}, seed {}, {}\n\n", stream.name, stream.seed, stream.variant);
-    text.push_str(&table(&titles, &["#", "train", "val", "test"], rows));
+    print(&format!("{}, seed {}, {}", stream.name, stream.seed, stream.variant))?;
+    print("")?;
+    print_text(&table(&titles, &["#", "train", "val", "test"], rows))?;
     for substitution in &stream.substitutions {
-        text.push_str(&format!("\nSubstitution: {substitution}"));
+        print(&format!("Substitution: {substitution}"))?;
     }
-    text
+    Ok(())
 }
 
 /// A substitution in a word; the sentences stand below the table.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::compute::{DeviceName, MemorySize};
 use crate::interrupt;
-use crate::output::{print, print_json, say, table};
+use crate::output::{print, print_json, print_text, say, table};
 use crate::report;
 use crate::run::name;
 use crate::streams::generated_instead;
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
             lines.iter().filter_map(|line| Some(vec![line.name.to_owned(), line.problem?.to_owned()]));
         let failed: Vec<Vec<String>> = failed.collect();
         if !failed.is_empty() {
-            print(&table(&["failed", "why"], &[], failed))?;
+            print_text(&table(&["failed", "why"], &[], failed))?;
         }
     }
     if lines.iter().any(|line| line.accuracy.is_some()) {
@@ -205,7 +205,7 @@ fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
             run.name.clone(),
         ]
     };
-    print(&table(
+    print_text(&table(
         &["method", "stream", "seed", "status", "run"],
         &["seed"],
         sweep.runs.iter().map(row).collect(),
@@ -272,7 +272,7 @@ impl Screen {
 
     fn say(&self, line: &str) {
         if self.watched {
-            let _ = self.bars.println(line);
+            let _ = self.bars.println(shown(line));
         } else {
             say(line);
         }

@@ -1,15 +1,15 @@
 //! An experiment: a TOML file that names a stream, a method and its settings.
 
-use std::fs;
 use std::path::Path;
 
 use lmc::{NetworkConfig, Preset};
 use lmc_methods::registry::overlay;
-use lmc_streams::{Error, StreamRequest, Variant};
+use lmc_streams::{Error, StreamRequest, Variant, read_text};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::error::{self, Result};
+use crate::run_directory::LARGEST_TEXT;
 use crate::spelling::first_spelling;
 
 const CURE: &str = "correct the experiment";
@@ -67,7 +67,7 @@ struct ExperimentFile {
 impl Experiment {
     /// Reads a file; `changes` are `key.key=value`, as on the command line.
     pub fn read(path: &Path, changes: &[String]) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text(path, LARGEST_TEXT)?;
         let bad = |error: toml::de::Error| Error::bad(path, one_line(&error.to_string()), CURE);
         Self::from_table(toml::from_str(&text).map_err(bad)?, path, changes)
     }

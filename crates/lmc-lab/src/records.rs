@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lmc_streams::Error;
+use lmc_streams::{Error, read_text};
 
 use crate::cost::Cost;
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::metrics::Metrics;
-use crate::run_directory::{RunDirectory, check_format, damaged};
+use crate::run_directory::{LARGEST_TEXT, RunDirectory, check_format, damaged};
 
 /// A finished run.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ impl RunRecords {
                 }
             }
             Err(error) => self.damaged.push(incomplete(Some(experiment), error.to_string())),
-            Ok(None) => match fs::read_to_string(&files.failed) {
+            Ok(None) => match read_text(&files.failed, LARGEST_TEXT) {
                 Ok(why) => self.failed.push(incomplete(Some(experiment), first_line(&why))),
                 Err(_) => {
                     let why = "no results yet; the command that started it resumes it".to_owned();
@@ -200,7 +200,7 @@ impl RunRecords {
 
 /// Reads the configuration of a run. It is resolved already, by the version that ran it, and not resolved anew.
 fn experiment(path: &Path) -> Result<Experiment> {
-    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let text = read_text(path, LARGEST_TEXT)?;
     check_format(path, &text)?;
     toml::from_str(&text).map_err(|error| {
         let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");

@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lmc::Protocol;
-use lmc_streams::{TEMPORARY, replace_file};
+use lmc_streams::{TEMPORARY, read_text, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
@@ -33,6 +33,9 @@ const FORMAT: &str = "# run directory of lmc, format 1";
 
 /// Beginning of that line in all versions.
 const KIND: &str = "# run directory of lmc";
+
+/// Largest text that is read: experiments, sweeps, and what runs write.
+pub const LARGEST_TEXT: u64 = 1 << 30;
 
 /// Advice for a directory that no run made.
 const ELSEWHERE: &str = "choose another run directory, or move the file away";
@@ -204,7 +207,10 @@ impl RunDirectory {
         let text =
             toml::to_string_pretty(experiment).map_err(|error| Error::unwritable("config.toml", error))?;
         let text = format!("{FORMAT}\n{text}");
-        match fs::read_to_string(&self.config) {
+        if self.config.symlink_metadata().is_err() {
+            return Ok(replace_file(&self.config, text.as_bytes())?);
+        }
+        match read_text(&self.config, LARGEST_TEXT) {
             Ok(before) if before == text => Ok(()),
             Ok(before) if !before.starts_with(FORMAT) => {
                 Err(bad("the run is of another version of lmc, or the file is damaged"))
@@ -214,10 +220,7 @@ impl RunDirectory {
                 let before: Experiment = toml::from_str(&before).map_err(|_| other())?;
                 if before.identity()? == experiment.identity()? { Ok(()) } else { Err(other()) }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(replace_file(&self.config, text.as_bytes())?)
-            }
-            Err(error) => Err(lmc_streams::Error::io("read", &self.config)(error).into()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -231,8 +234,7 @@ impl RunDirectory {
         if !self.is_finished() {
             return Ok(None);
         }
-        let text =
-            fs::read_to_string(&self.metrics).map_err(lmc_streams::Error::io("read", &self.metrics))?;
+        let text = read_text(&self.metrics, LARGEST_TEXT)?;
         let file: MetricsFile = serde_json::from_str(&text).map_err(|error| damaged(&self.metrics, error))?;
         Ok(Some(file.metrics))
     }
@@ -242,7 +244,7 @@ impl RunDirectory {
         if !self.cost.exists() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&self.cost).map_err(lmc_streams::Error::io("read", &self.cost))?;
+        let text = read_text(&self.cost, LARGEST_TEXT)?;
         let cure = "delete the file; only the cost is lost";
         serde_json::from_str(&text).map(Some).map_err(|error| Error::bad(&self.cost, error.to_string(), cure))
     }

@@ -24,13 +24,13 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use lmc_methods::registry::overlay;
-use lmc_streams::{Error, replace_file};
+use lmc_streams::{Error, read_text, replace_file};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::error::{self, Result};
 use crate::experiment::{Experiment, one_line, set};
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{LARGEST_TEXT, RunDirectory};
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl Sweep {
     /// Reads a file and plans its runs into `out`. `changes` are `key.key=value`, for all runs; `only` are
     /// `key=value,value`: runs with another value are left out.
     pub fn read(path: &Path, out: &Path, changes: &[String], only: &[String]) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = read_text(path, LARGEST_TEXT)?;
         let bad = |problem: String| Error::bad(path, problem, "correct the sweep");
         let written: SweepFile =
             toml::from_str(&text).map_err(|error: toml::de::Error| bad(one_line(&error.to_string())))?;

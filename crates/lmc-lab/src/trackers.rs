@@ -7,12 +7,12 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use lmc::Event;
-use lmc_streams::Error;
+use lmc_streams::{Error, read_text};
 
 use crate::error::Result;
 use crate::events::RunEvent;
 use crate::metrics::{Metrics, TaskMetrics};
-use crate::run_directory::{RunDirectory, damaged};
+use crate::run_directory::{LARGEST_TEXT, RunDirectory, damaged};
 use crate::tensorboard::TensorBoard;
 
 /// The files that a run writes its events into.
@@ -38,7 +38,7 @@ impl Trackers {
         file.seek(SeekFrom::Start(length)).map_err(io("write"))?;
         let board = match tensorboard {
             true => {
-                let before = fs::read_to_string(&path).map_err(io("read"))?;
+                let before = read_text(&path, LARGEST_TEXT)?;
                 Some(Board::replayed(directory, &before, metrics)?)
             }
             false => None,

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lmc::Event;
-use lmc_streams::{Error, replace_file};
+use lmc_streams::{Error, read_text, replace_file};
 
 use crate::error::Result;
 use crate::events::RunEvent;
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{LARGEST_TEXT, RunDirectory};
 use crate::sweep::PlannedRun;
 
 /// How the workers are started.
@@ -87,7 +87,7 @@ impl RunProgress {
     /// Reads the progress of a run from its events. A run without a readable events file counts as not begun.
     pub fn of(directory: &RunDirectory) -> Self {
         let mut progress = Self::default();
-        let Ok(events) = fs::read_to_string(&directory.events) else { return progress };
+        let Ok(events) = read_text(&directory.events, LARGEST_TEXT) else { return progress };
         for line in events.lines() {
             // The last line may be half written.
             match serde_json::from_str(line) {

@@ -82,8 +82,8 @@ pub use prepare::{Channels, Fit, Prepare};
 pub use read_report::{ClassReport, DamagedPicture, LeftOut, ReadReport, SkippedFiles};
 pub use regular_file::{open_file, read_file, read_text, size_text};
 pub use replace_file::{
-    TEMPORARY, create_file_like, folder_of, followed, remove_leftovers, replace_file, replace_file_like,
-    replaceable,
+    PreparedFile, TEMPORARY, create_file_like, folder_of, followed, remove_leftovers, replace_file,
+    replace_file_like, replaceable,
 };
 pub use seed::{Random, Seed};
 pub use split::{Pools, Survey};

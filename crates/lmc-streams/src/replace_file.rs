@@ -21,13 +21,32 @@ const LOCKED_TEMPORARY: &str = ".lmc-tmp-";
 /// Replaces a file, or makes it. A link is followed: what it leads to is replaced. Anything but a regular file (a
 /// device, a pipe) is left alone.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let path = followed(path)?;
-    let old = replaceable(&path)?;
-    write(&path, bytes, old.as_ref())?
-        .persist(&path)
-        .map_err(|error| Error::io("write", &path)(error.error))?;
-    sync_folder(&path);
-    Ok(())
+    PreparedFile::new(path, bytes)?.replace()
+}
+
+/// New content of a file, written and synced beside it, and not yet in its place. Dropped, it is removed.
+#[derive(Debug)]
+pub struct PreparedFile {
+    path: PathBuf,
+    temporary: NamedTempFile,
+}
+
+impl PreparedFile {
+    /// Writes the content beside the file that a path leads to, with the mode and the owner of the old one.
+    pub fn new(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let path = followed(path)?;
+        let old = replaceable(&path)?;
+        let temporary = write(&path, bytes, old.as_ref())?;
+        Ok(Self { path, temporary })
+    }
+
+    /// Replaces the file: one rename.
+    pub fn replace(self) -> Result<()> {
+        let Self { path, temporary } = self;
+        temporary.persist(&path).map_err(|error| Error::io("write", &path)(error.error))?;
+        sync_folder(&path);
+        Ok(())
+    }
 }
 
 /// Replaces a file as [`replace_file`] does, with the mode and the owner of another file, if that exists.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::file::history::{Act, History};
 use crate::model::Model;
-use crate::module::LocalModule;
+use crate::module::{LocalModule, StartedFrom};
 use crate::network::Network;
 use crate::network::head::Head;
 use crate::network::layer::Layer;
@@ -51,18 +51,6 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
         }
     }
     let config = first.network.config.clone();
-    let mut layers: Vec<Layer> = Vec::with_capacity(config.depth);
-    for number in 0..config.depth {
-        let mut modules: Vec<LocalModule> = Vec::new();
-        for (name, (_, model)) in names.iter().zip(models) {
-            for module in model.network.layers[number].modules() {
-                let mut module = module.clone();
-                module.origin.model.get_or_insert_with(|| name.clone());
-                modules.push(module);
-            }
-        }
-        layers.push(Layer::new(first.network.layers[number].config, modules)?);
-    }
     let mut heads: Vec<Head> = Vec::new();
     for (at, (name, (_, model))) in names.iter().zip(models).enumerate() {
         for head in &model.network.heads {
@@ -83,6 +71,28 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
             }
             heads.push(head);
         }
+    }
+    let mut layers: Vec<Layer> = Vec::with_capacity(config.depth);
+    for number in 0..config.depth {
+        let mut modules: Vec<LocalModule> = Vec::new();
+        for (name, (_, model)) in names.iter().zip(models) {
+            let before = modules.len();
+            let renamed = merged.renamed.iter().filter(|[model, ..]| model == name);
+            let renamed: Vec<&[String; 3]> = renamed.collect();
+            for module in model.network.layers[number].modules() {
+                let mut module = module.clone();
+                // What the module's task is called now, and where its parent stands now.
+                if let Some([_, _, new]) = renamed.iter().find(|[_, old, _]| module.origin.is_of(old)) {
+                    new.clone_into(&mut module.origin.task);
+                }
+                if let StartedFrom::Copy { module } = &mut module.origin.from {
+                    *module += before;
+                }
+                module.origin.model.get_or_insert_with(|| name.clone());
+                modules.push(module);
+            }
+        }
+        layers.push(Layer::new(first.network.layers[number].config, modules)?);
     }
     let network = Network { config, layers, heads, device: first.network.device.clone() };
     let mut model = Model::with(network, first.config.clone(), first.preparation, first.seed);

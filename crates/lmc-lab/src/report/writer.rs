@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lmc_streams::{Error, replace_file};
+use lmc_streams::{Error, read_text, replace_file};
 
 use super::document::{Attachment, Block, Document, FIGURES};
 use super::run_table::RunTable;
@@ -13,6 +13,13 @@ use super::transfer::Transfer;
 use super::{cost, runs};
 use crate::error::Result;
 use crate::records::RunRecords;
+use crate::run_directory::LARGEST_TEXT;
+
+/// Name of the page.
+const PAGE: &str = "index.html";
+
+/// Stands in every page, and says whose folder it is in.
+const MADE_BY: &str = "Made by lmc report.";
 
 /// A report that was written.
 #[derive(Debug)]
@@ -29,11 +36,11 @@ pub fn write(records: &RunRecords, out: &Path, command: &str) -> Result<ReportFi
     let table = Table1::new(&all);
     let transfer = Transfer::new(&all);
     let document = document(records, &all, &table, &transfer, command)?;
-    let mut files =
-        vec![("index.html".to_owned(), document.html()), ("report.md".to_owned(), document.markdown())];
+    let mut files = vec![(PAGE.to_owned(), document.html()), ("report.md".to_owned(), document.markdown())];
     files.extend(document.attachments().map(|file| (file.name.to_owned(), file.content.clone())));
     let figures = document.figure_files().into_iter();
     files.extend(figures.map(|(name, svg)| (format!("{FIGURES}/{name}.svg"), svg)));
+    refuse_foreign(out, files.iter().map(|(name, _)| name.as_str()))?;
     let figures = out.join(FIGURES);
     fs::create_dir_all(&figures).map_err(Error::io("create", &figures))?;
     let mut written = Vec::new();
@@ -43,6 +50,20 @@ pub fn write(records: &RunRecords, out: &Path, command: &str) -> Result<ReportFi
         written.push(path);
     }
     Ok(ReportFiles { table, files: written })
+}
+
+/// Complains about a folder that holds a file of a name that a report writes, and whose page no report made.
+fn refuse_foreign<'a>(out: &Path, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let page = out.join(PAGE);
+    let is_ours = read_text(&page, LARGEST_TEXT).is_ok_and(|page| page.contains(MADE_BY));
+    match names.find(|name| out.join(name).symlink_metadata().is_ok()) {
+        Some(name) if !is_ours => {
+            let problem = "no report of lmc made this file, and a report would replace it";
+            Err(Error::bad(&out.join(name), problem, "choose another folder with --out, or move it away")
+                .into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn document(
@@ -95,7 +116,7 @@ fn about(records: &RunRecords, all: &RunTable<'_>) -> String {
     for (word, runs) in rest.iter().filter(|(_, runs)| !runs.is_empty()) {
         text += &format!(", {} {word}", runs.len());
     }
-    text + ". Made by lmc report."
+    text + ". " + MADE_BY
 }
 
 /// The commands that make the report and its runs again.

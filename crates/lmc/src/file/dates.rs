@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lmc_streams::replace_file_like;
+use lmc_streams::{followed, replace_file_like};
 
 use super::history::History;
 use crate::error::Result;
@@ -26,7 +26,7 @@ impl Dates {
     /// The dates beside a model file; none if there is no such file. Lines that are none of ours are skipped.
     pub fn read(model: &Path) -> Self {
         let mut text = String::new();
-        let path = path(model);
+        let path = path(&followed(model).unwrap_or_else(|_| model.to_owned()));
         if path.is_file()
             && let Ok(file) = File::open(path)
         {
@@ -53,12 +53,15 @@ impl Dates {
         self.0.extend(other.0);
     }
 
-    /// Writes the dates of all entries of a history beside a model file; those without a date happen now.
+    /// Writes the dates of the entries of a history beside a model file. Entries of other processes that have no date, as
+    /// in a model that was copied without its dates, stay without.
     pub(crate) fn write(&self, model: &Path, history: &History) -> Result<()> {
-        let now = date(SystemTime::now());
         let mut text = String::new();
         for entry in &history.entries {
-            let _ = writeln!(text, "{} {}", self.of(&entry.id).unwrap_or(&now), entry.id);
+            let known = self.of(&entry.id).map(str::to_owned);
+            if let Some(time) = known.or_else(|| entry.now.0.map(date)) {
+                let _ = writeln!(text, "{time} {}", entry.id);
+            }
         }
         Ok(replace_file_like(&path(model), text.as_bytes(), model)?)
     }

@@ -4,6 +4,8 @@
 //! The history is part of the model file and, like all of it, the same bits for the same acts. When each act happened is
 //! therefore not in it, but beside it ([`super::dates`]).
 
+use std::time::SystemTime;
+
 use serde::{Deserialize, Serialize};
 
 use crate::training::config::LearnerConfig;
@@ -22,6 +24,19 @@ pub struct HistoryEntry {
     pub model: Option<String>,
     /// What happened.
     pub act: Act,
+    /// When it happened, if in this process.
+    #[serde(skip)]
+    pub(crate) now: Moment,
+}
+
+/// A time, which is not part of what two equal models share: all are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moment(pub(crate) Option<SystemTime>);
+
+impl PartialEq for Moment {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What happened to a model.
@@ -124,7 +139,13 @@ impl History {
         // The debug form of an act has all its content, and the same for the same content.
         let content = format!("{} {version} {act:?}", self.entries.len());
         let id = blake3::hash(content.as_bytes()).to_hex()[..16].to_owned();
-        self.entries.push(HistoryEntry { id, version, model: None, act });
+        self.entries.push(HistoryEntry {
+            id,
+            version,
+            model: None,
+            act,
+            now: Moment(Some(SystemTime::now())),
+        });
     }
 
     /// What a task was learned from, the first time and each time that it got more, oldest first.

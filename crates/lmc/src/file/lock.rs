@@ -65,7 +65,10 @@ impl FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         // Removed while it is locked: nobody can have taken it over yet.
-        if self.file.is_some() && cfg!(unix) {
+        if let Some(file) = &self.file
+            && cfg!(unix)
+            && leads_to(&self.path, file)
+        {
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use lmc_streams::{
-    create_file_like, folder_of, followed, read_file, remove_leftovers, replace_file, replaceable,
+    PreparedFile, create_file_like, folder_of, followed, read_file, remove_leftovers, replaceable,
 };
 
 use super::dates::Dates;
@@ -89,6 +89,22 @@ impl ModelFile {
         bytes.map(|bytes| Model::from_bytes(&bytes, &self.path, device)).transpose()
     }
 
+    /// Reads the model as [`ModelFile::load`] does, to change it otherwise than by going on with a half-learned task.
+    pub fn load_to_change(&mut self, device: &Device) -> Result<Option<Model>> {
+        let model = self.load(device)?;
+        if let Some(model) = &model {
+            self.drop_spent_partial(model)?;
+        }
+        self.check_no_partial()?;
+        Ok(model)
+    }
+
+    /// Whether a path leads to this file.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(path).is_some_and(|path| real(&self.path) == Some(path))
+    }
+
     /// Brings along the dates of another model, whose history this one takes over.
     pub fn take_dates(&mut self, of: &Path) {
         self.dates.extend(Dates::read(of));
@@ -99,17 +115,20 @@ impl ModelFile {
     pub fn save(&mut self, model: &Model) -> Result<()> {
         let bytes = model.to_bytes(&self.path)?;
         let new = hash(&bytes);
+        let prepared = PreparedFile::new(&self.path, &bytes)?;
+        // Dates first: entries that the model does not have after all do no harm.
+        self.dates.write(&self.path, &model.history)?;
+        // Compared when all that takes time is done: only the rename is left.
         let found = content(&self.path)?.as_deref().map(hash);
         // Nothing is lost where a file has been removed, or is the new one already.
         let unchanged = found.is_none() || found == self.fingerprint || found.as_deref() == Some(&new);
         if !unchanged {
+            drop(prepared);
             let beside = self.write_beside(&bytes, model)?;
             return Err(Error::Changed { path: self.path.clone(), beside });
         }
-        // Dates first: entries that the model does not have after all do no harm.
-        self.dates.write(&self.path, &model.history)?;
         if found.as_deref() != Some(&new) {
-            replace_file(&self.path, &bytes)?;
+            prepared.replace()?;
         }
         self.fingerprint = Some(new);
         self.bytes = None;
@@ -142,7 +161,9 @@ impl ModelFile {
 #[cfg(unix)]
 fn check_owner(path: &Path, old: &fs::Metadata, lock: &FileLock) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let own = lock.file().and_then(|file| file.metadata().ok()).map(|metadata| metadata.uid());
+    // A lock file may be one that another user left.
+    let own = fs::metadata("/proc/self").ok().or_else(|| lock.file()?.metadata().ok());
+    let own = own.map(|metadata| metadata.uid());
     match own {
         Some(own) if own != 0 && own != old.uid() => {
             let problem =

@@ -73,11 +73,14 @@ impl ModelFile {
         if !path.exists() {
             return Ok(None);
         }
-        let (state, found) = State::load::<TaskIdentity>(&path)?;
+        let (state, found) = self.load_partial()?;
         if let Some(difference) = found.difference(wanted) {
             let problem =
                 format!("this is task '{}' from {}, half learned; {difference}", found.task, found.data);
-            let cure = "finish it with the command that began it, or delete the file";
+            let cure = match found.model == wanted.model {
+                true => "finish it with the command that began it, or delete the file",
+                false => "delete the file to begin the task anew",
+            };
             return Err(Error::bad(&path, problem, cure));
         }
         let mut resumed = Model::from_state(state, &path, &model.network.device.clone().inner())?;
@@ -94,12 +97,33 @@ impl ModelFile {
         if !path.exists() {
             return Ok(false);
         }
-        let (_, found) = State::load::<TaskIdentity>(&path)?;
+        let (_, found) = self.load_partial()?;
         let spent = model.tasks().any(|task| task == found.task);
         if spent {
             self.remove_partial()?;
         }
         Ok(spent)
+    }
+
+    /// Complains about a half-learned task: it would not fit to a model that is changed otherwise.
+    pub fn check_no_partial(&self) -> Result<()> {
+        if !self.partial().exists() {
+            return Ok(());
+        }
+        let problem = "a task of this model is half learned";
+        let cure = "finish it with the command that began it, or delete this file";
+        Err(Error::bad(&self.partial(), problem, cure))
+    }
+
+    fn load_partial(&self) -> Result<(State, TaskIdentity)> {
+        let path = self.partial();
+        State::load(&path).map_err(|error| match error {
+            Error::Input(lmc_streams::Error::BadData { problem, .. }) => {
+                let cure = "delete the file; its task begins anew with the next `lmc learn`";
+                Error::bad(&path, format!("the state of a half-learned task: {problem}"), cure)
+            }
+            error => error,
+        })
     }
 
     /// Removes the partial, if there is one.

@@ -6,6 +6,7 @@
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
 
+use super::evaluation::Protocol;
 use super::{BatchPredictions, BatchPrior, Predictor};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -55,7 +56,7 @@ impl Model {
     pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
         let predictor = self.predictor()?;
         let (mut novel, mut seen) = (0_usize, 0_usize);
-        for batch in BatchConfig::stored(self.config.batch).init(set)? {
+        for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(set)? {
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
             for image in 0..batch.len() {

@@ -19,6 +19,7 @@ use lmc_streams::BatchConfig;
 use serde::{Deserialize, Serialize};
 
 use super::BatchPrior;
+use super::evaluation::Protocol;
 use crate::error::Result;
 use crate::model::Model;
 use crate::network::head::HeadSelection;
@@ -179,7 +180,7 @@ impl Model {
         let val = data.val;
         let predictor = self.predictor()?;
         let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
-        for batch in BatchConfig::stored(self.config.batch).init(val)? {
+        for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(val)? {
             data.check_stop()?;
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Given(head))?;

@@ -119,7 +119,8 @@ impl Origin {
         [self.number, self.epoch, self.step].into_iter().all(|count| count <= 1 << 53)
     }
 
-    /// Whether the module was added in the task of this head, which may have got another name by a merge.
+    /// Whether the module was added in this task. Files of earlier versions do not have the name that a task got by a
+    /// merge.
     pub(crate) fn is_of(&self, task: &str) -> bool {
         self.task == task || self.model.as_ref().is_some_and(|model| format!("{model}:{}", self.task) == task)
     }

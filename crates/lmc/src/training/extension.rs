@@ -6,8 +6,10 @@
 //! still knows them. The structural component, which scores what belongs to the task, stays, unless it depends on the
 //! logits; the distribution of the task's scores then covers old and new images.
 //!
-//! The new version replaces the old one only if it is at least as accurate on the validation images of the new data, where
-//! the old version is wrong on images of classes that it does not know.
+//! The new version replaces the old one only if it is at least as accurate on the validation images of the new data: on all
+//! of them, where the old version is wrong on images of classes that it does not know, and on images of the classes that
+//! both know, told apart among these alone, so that new classes cannot hide what is lost. Without validation images of known
+//! classes the versions cannot be compared.
 
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Device, Tensor};
@@ -47,6 +49,10 @@ pub struct ExtensionReport {
     pub accuracy_before: Option<f64>,
     /// Accuracy of the new version on the new validation images; `None` if there are none.
     pub accuracy: Option<f64>,
+    /// Accuracy of the old version on validation images of classes that both know, among these; `None` if there are none.
+    pub known_before: Option<f64>,
+    /// Accuracy of the new version on the same images, among the same classes.
+    pub known: Option<f64>,
     /// Epochs that were run.
     pub epochs: usize,
 }
@@ -60,10 +66,17 @@ struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Features of all images behind the modules that a head sees.
-    fn new(predictor: &Predictor, head: usize, batches: &BatchConfig, set: &TaskSet) -> Result<Self> {
+    /// Features of all images of a set behind the modules that a head sees.
+    fn new(
+        predictor: &Predictor,
+        head: usize,
+        batches: &BatchConfig,
+        data: TaskData<'_>,
+        set: &TaskSet,
+    ) -> Result<Self> {
         let (mut features, mut labels, mut length) = (Vec::new(), Vec::with_capacity(set.len()), 0);
         for batch in batches.init(set)? {
+            data.check_stop()?;
             let input = images(&batch, predictor.device());
             let found =
                 predictor.trace(head, input, CachedResponses::default(), BatchPrior::Shared)?.features;
@@ -86,11 +99,18 @@ impl FeatureSet {
 
     /// Accuracy of a head without gradients; `None` without images.
     fn accuracy(&self, head: &Head, device: &Device) -> Option<f64> {
+        self.accuracy_among(head, head.classes.len(), device)
+    }
+
+    /// Accuracy of a head without gradients on images of its first classes, told apart among these; `None` without images.
+    fn accuracy_among(&self, head: &Head, classes: usize, device: &Device) -> Option<f64> {
         const ROWS: usize = 1024;
-        let all: Vec<usize> = (0..self.labels.len()).collect();
+        let all: Vec<usize> =
+            (0..self.labels.len()).filter(|&at| (self.labels[at] as usize) < classes).collect();
+        let classes = classes.min(head.classes.len());
         let right = |part: &[usize]| {
             let (features, labels) = self.rows(part, device);
-            correct(&head.logits(features), &labels)
+            correct(&head.logits(features).narrow(1, 0, classes), &labels)
         };
         let right: usize = all.chunks(ROWS).map(right).sum();
         (!all.is_empty()).then(|| right as f64 / all.len() as f64)
@@ -119,9 +139,17 @@ impl Model {
         let seed = self.task_seed(number).named("extension").numbered(u64::from(old.version));
         let predictor = self.predictor()?;
         let shuffled = BatchConfig::shuffled(self.config.batch, seed.named("features"));
-        let train = FeatureSet::new(&predictor, number, &shuffled, &train)?;
-        let val = FeatureSet::new(&predictor, number, &BatchConfig::stored(self.config.batch), &val)?;
-        let before = val.accuracy(&without_gradients(&old), predictor.device());
+        let train = FeatureSet::new(&predictor, number, &shuffled, data, &train)?;
+        let stored = BatchConfig::stored(self.config.batch);
+        let val = FeatureSet::new(&predictor, number, &stored, data, &val)?;
+        let known_classes = old.classes.len();
+        let plain = without_gradients(&old);
+        // Of the classes that it does not know, the old version has nothing right.
+        let images = val.labels.len().max(1) as f64;
+        let known_images =
+            val.labels.iter().filter(|&&label| (label as usize) < known_classes).count() as f64;
+        let known_before = val.accuracy_among(&plain, known_classes, predictor.device());
+        let before = (!val.labels.is_empty()).then(|| known_before.unwrap_or(0.0) * known_images / images);
 
         let head = old.with_classes(&new_classes, &seed.named("head"), &self.network.device);
         let mut fitted = Fitting {
@@ -136,12 +164,13 @@ impl Model {
         let mut report = ExtensionReport {
             task: data.name.to_owned(),
             version: old.version,
-            adopted: replace
-                || fitted.accuracy.is_some_and(|accuracy| before.is_none_or(|before| accuracy >= before)),
+            adopted: replace || is_as_good(fitted.accuracy, before) && is_as_good(fitted.known, known_before),
             new_classes,
             absent_classes,
             accuracy_before: before,
             accuracy: fitted.accuracy,
+            known_before,
+            known: fitted.known,
             epochs: fitted.epochs,
         };
         if report.adopted {
@@ -149,7 +178,8 @@ impl Model {
             fitted.head.version = report.version;
             fitted.head.freeze();
             self.network.heads[number] = fitted.head;
-            self.pool_calibration(number, &old, data)?;
+            let pooled = self.pool_calibration(number, &old, data);
+            pooled.inspect_err(|_| self.network.heads[number] = old)?;
             self.note_extension(data, &report, config);
         }
         Ok(report)
@@ -206,6 +236,11 @@ impl Model {
     }
 }
 
+/// Whether a new accuracy is measured and not below the old one.
+fn is_as_good(new: Option<f64>, old: Option<f64>) -> bool {
+    matches!((new, old), (Some(new), Some(old)) if new >= old)
+}
+
 /// What a new version of a head is trained with.
 struct Fitting<'a> {
     train: FeatureSet,
@@ -220,6 +255,8 @@ struct Fitting<'a> {
 struct Fitted {
     head: Head,
     accuracy: Option<f64>,
+    /// On images of the classes of the old version, among these.
+    known: Option<f64>,
     epochs: usize,
 }
 
@@ -270,10 +307,12 @@ impl Fitting<'_> {
             }
             listen(metrics.end(epochs, accuracy, Vec::new()))?;
         }
-        Ok(match best {
-            Some((accuracy, head)) => Fitted { head, accuracy: Some(accuracy), epochs },
-            None => Fitted { head, accuracy: None, epochs },
-        })
+        let (accuracy, head) = match best {
+            Some((accuracy, head)) => (Some(accuracy), head),
+            None => (None, head),
+        };
+        let known = self.val.accuracy_among(&without_gradients(&head), self.old.classes.len(), &inner);
+        Ok(Fitted { head, accuracy, known, epochs })
     }
 
     /// Cross-entropy against the old head's softened probabilities of its own classes.
