@@ -136,8 +136,9 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
         .map(|head| vec![head.task.to_owned(), head.classes.len().to_string(), head.classes.join(", ")])
         .collect();
     print_text(&table(&["task", "classes", "names"], &["classes"], rows))?;
+    print("")?;
     print(&format!(
-        "\n{} modules, {} tasks, {} parameters, {} bytes",
+        "{} modules, {} tasks, {} parameters, {} bytes",
         inspected.modules,
         inspected.heads.len(),
         grouped(inspected.parameters as u64),

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lmc::Event;
 use lmc_lab::{Notice, RunEvent};
-
 use lmc_streams::names::shown;
 
 use crate::output::say;

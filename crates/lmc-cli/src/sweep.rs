@@ -11,6 +11,7 @@ use lmc_lab::sweep::{PlannedRun, Sweep};
 use lmc_lab::worker_pool::{self, ActiveRun, Notice, Outcome, PoolConfig};
 use lmc_lab::{Experiment, RunRecords};
 use lmc_streams::{Catalog, DataDirs, LEAST_BUDGET, MemoryBudget};
+use lmc_streams::names::shown;
 use serde::Serialize;
 
 use crate::compute::{DeviceName, MemorySize};
@@ -27,7 +28,7 @@ use crate::streams::generated_instead;
   lmc sweep experiments/table1/quick.toml --only stream=s_minus  one stream of it, on real data
   lmc sweep experiments/table1/full.toml --plan                  the runs, without running them
 
-ReportFiles into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
+Written into DIR: manifest.json, a run directory for each run, and report/ with what came out, as by lmc report.")]
 pub struct Arguments {
     /// The sweep, a .toml file.
     sweep: PathBuf,

@@ -2,7 +2,7 @@
 //!
 //! A run that resumes cuts `events.jsonl` back to its checkpoint, and draws TensorBoard's curves anew from what is left.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
