@@ -115,13 +115,15 @@ fn what_goes_wrong_is_said_and_the_model_stays() {
     folder(&machine, "one", Family::Digits, 1, 4);
     assert_eq!(machine.lmc(&format!("learn m.lmc --task digits --data digits {SMALL}")).code, 0);
     let before = fs::read(machine.path("m.lmc")).unwrap();
-    let again = machine.lmc("learn m.lmc --task digits --data digits --val-fraction 0.3");
+    let again = machine.lmc(&format!("learn m.lmc --task digits --data digits {SMALL}"));
     assert!(
         again.code == 0 && again.out.contains("already from these pictures"),
         "{} {}",
         again.out,
         again.err
     );
+    let other = machine.lmc("learn m.lmc --task digits --data digits --val-fraction 0.3 --epochs 7");
+    complains(&other, &["'digits'", "already with other settings"]);
     complains(&machine.lmc("learn m.lmc --task digits --data one"), &["one", "two classes"]);
     folder(&machine, "more", Family::Digits, 2, 7);
     complains(&machine.lmc("learn m.lmc --task digits --data more"), &["'digits'", "already", "--more"]);
