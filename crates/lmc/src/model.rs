@@ -300,7 +300,9 @@ impl Model {
     pub fn evaluate(&self, sets: &[TestSet<'_>]) -> Result<Vec<Evaluation>> {
         let predictor = self.predictor()?;
         let device = predictor.device().clone();
-        let evaluator = Evaluator { classifier: &predictor, batch: self.config.batch, device, outputs: None };
+        let classes = self.network.heads.iter().map(|head| &head.classes[..]).collect();
+        let batch = self.config.batch;
+        let evaluator = Evaluator { classifier: &predictor, batch, device, outputs: None, classes };
         evaluator.evaluate_all(sets, &Seed::root(self.seed).named("mixed"))
     }
 

@@ -61,6 +61,13 @@ pub enum Act {
         /// Data, settings and success.
         from: Box<LearnedFrom>,
     },
+    /// What a task's data say about its head was measured anew.
+    Calibrated {
+        /// Name of the task.
+        task: String,
+        /// Hash of class names, labels and pixels.
+        data: String,
+    },
     /// Models were merged.
     Merged {
         /// Their names.
@@ -175,9 +182,10 @@ impl Act {
     /// The task that the act is about.
     fn task_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::Learned { task, .. } | Self::Extended { task, .. } | Self::Renamed { task, .. } => {
-                Some(task)
-            }
+            Self::Learned { task, .. }
+            | Self::Extended { task, .. }
+            | Self::Calibrated { task, .. }
+            | Self::Renamed { task, .. } => Some(task),
             Self::Merged { .. } | Self::Forgot { .. } => None,
         }
     }

@@ -17,12 +17,12 @@ use super::{Best, EpochMetrics, TaskTraining};
 use crate::error::{Error, Result};
 use crate::file::LARGEST_FILE;
 use crate::file::history::History;
-use crate::file::record::{ModelRecord, NetworkRecord, damaged};
+use crate::file::record::{ModelRecord, NetworkRecord, damaged, plain};
 use crate::file::tensor_file::{self, Tensors};
 use crate::growth::projection::Phase;
 use crate::model::Model;
 use crate::network::Network;
-use crate::tensors::{self, NamedTensor, prefixed};
+use crate::tensors::{NamedTensor, prefixed};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,13 +111,13 @@ impl State {
 impl Model {
     /// The whole state of the model, in the middle of a task or between tasks.
     pub fn state(&self) -> Result<State> {
-        let mut tensors = prefixed("network", tensors::plain(&self.network));
+        let mut tensors = prefixed("network", plain(&self.network));
         let training = self.training.as_ref().map(|open| {
             let GrowingTask { training, config, step, steps, phase, grew, modules_before } = open;
             let (moments, adam) = training.adam.plain();
             tensors.extend(prefixed("adam", moments));
             let best = training.best.as_ref().map(|best| {
-                let own = tensors::plain(&best.state).into_iter();
+                let own = plain(&best.state).into_iter();
                 tensors.extend(prefixed("best", own.filter(|found| !is_frozen(&best.state, &found.name))));
                 let network = NetworkRecord::of(&best.state);
                 BestRecord { epoch: best.epoch, accuracy: best.accuracy, network }

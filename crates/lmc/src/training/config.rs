@@ -126,6 +126,7 @@ impl LearnerConfig {
         self.expansion.check()?;
         self.optimiser.check()?;
         self.novelty.check()?;
+        self.prediction.check()?;
         if self.statistics.window < 3 {
             return Err(Error::setting("statistics.window", "too short for a deviation", "use 3 or more"));
         }
