@@ -17,6 +17,10 @@ use crate::output::{print_json, print_text, spinner, table};
 /// Modules per layer.
 const SIZES: [usize; 6] = [1, 2, 4, 6, 8, 16];
 
+/// Training steps before predictions are timed: enough for the task's own modules to fit its images better than those that
+/// were never trained, as they do in a network that grew.
+const STEPS: usize = 40;
+
 #[derive(Serialize)]
 struct Row {
     modules_per_layer: usize,
@@ -24,6 +28,11 @@ struct Row {
     peak_memory_bytes: Option<u64>,
     batch_of_64_ms: f64,
     one_image_ms: f64,
+    /// The same with the head found first: only the modules of its route run.
+    head_first_batch_of_64_ms: f64,
+    head_first_one_image_ms: f64,
+    /// Modules of the route, per layer.
+    route: Vec<usize>,
 }
 
 /// Measures and prints.
@@ -38,20 +47,28 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         reset_peak_memory();
         let train_step_ms = time(seconds, || model.epoch(data, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
+        for _ in 0..STEPS {
+            model.epoch(data, &mut |_, _| Ok(()))?;
+        }
         model.finish(data)?;
-        let predictor = model.predictor()?;
-        let predict = |size: usize| -> Result<f64> {
+        let predict = |model: &Model, size: usize| -> Result<f64> {
+            let predictor = model.predictor()?;
             let Some(batch) = BatchConfig::stored(size).init(&task.train)?.next() else { return Ok(0.0) };
             let images = images(&batch, predictor.device());
             time(seconds / 2.0, || {
                 predictor.predict(&images, BatchPrior::Shared, HeadSelection::Batch).map(drop)
             })
         };
+        let (batch_of_64_ms, one_image_ms) = (predict(&model, 64)?, predict(&model, 1)?);
+        model.config.prediction = Preset::Own.learner().prediction;
         rows.push(Row {
             modules_per_layer: modules,
             train_step_ms,
-            batch_of_64_ms: predict(64)?,
-            one_image_ms: predict(1)?,
+            batch_of_64_ms,
+            one_image_ms,
+            head_first_batch_of_64_ms: predict(&model, 64)?,
+            head_first_one_image_ms: predict(&model, 1)?,
+            route: route(&model),
             peak_memory_bytes,
         });
     }
@@ -69,6 +86,9 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
                 format!("{:.2}", row.train_step_ms / first),
                 format!("{:.0}", row.batch_of_64_ms),
                 format!("{:.1}", row.one_image_ms),
+                format!("{:.1}", row.head_first_batch_of_64_ms),
+                format!("{:.2}", row.head_first_one_image_ms),
+                row.route.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
                 row.peak_memory_bytes.map_or_else(|| "?".into(), |bytes| (bytes >> 20).to_string()),
             ]
         })
@@ -79,9 +99,19 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         "times the first",
         "batch of 64 ms",
         "one image ms",
+        "head first: batch of 64 ms",
+        "one image ms",
+        "modules run",
         "peak MiB",
     ];
     print_text(&table(&titles, &titles, rows))
+}
+
+/// Modules of each layer that the route of the only head runs.
+fn route(model: &Model) -> Vec<usize> {
+    let negligible = model.config.prediction.negligible_weight;
+    let route = model.network.heads.iter().find_map(|head| head.route.as_ref());
+    route.map_or(Vec::new(), |route| route.modules(negligible).iter().map(Vec::len).collect())
 }
 
 /// A network in the middle of a task: all modules but one per layer are frozen.

@@ -6,6 +6,7 @@
 mod bench;
 mod bench_growth;
 mod bench_methods;
+mod bench_signature;
 mod calibrate;
 mod compute;
 mod data;
