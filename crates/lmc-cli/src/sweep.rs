@@ -10,8 +10,8 @@ use lmc_lab::report::ReportFiles;
 use lmc_lab::sweep::{PlannedRun, Sweep};
 use lmc_lab::worker_pool::{self, ActiveRun, Notice, Outcome, PoolConfig};
 use lmc_lab::{Experiment, RunRecords};
-use lmc_streams::{Catalog, DataDirs, LEAST_BUDGET, MemoryBudget};
 use lmc_streams::names::shown;
+use lmc_streams::{Catalog, DataDirs, LEAST_BUDGET, MemoryBudget};
 use serde::Serialize;
 
 use crate::compute::{DeviceName, MemorySize};
