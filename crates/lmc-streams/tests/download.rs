@@ -26,6 +26,7 @@ fn impatient() -> GetConfig {
         back_off: Duration::from_millis(5),
         connect_timeout: Duration::from_secs(2),
         stall_timeout: Duration::from_millis(300),
+        lowest_rate: 1024,
         proxy: false,
     }
 }
@@ -172,6 +173,24 @@ fn a_stalled_or_busy_server_is_asked_again() {
         assert_eq!(server.requests().len(), 2, "{first:?}");
         assert!(started.elapsed() < Duration::from_secs(3), "{first:?}: {:?}", started.elapsed());
     }
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_given_up_and_the_mirror_goes_on() {
+    let (place, bytes) = (Place::new(), content(50_000));
+    let drip = Server::start(&bytes, &[Manner::DripAfter(10_000)]);
+    let mirror = Server::start(&bytes, &[Manner::Whole]);
+    let started = Instant::now();
+    place.get(&place.wanted(&bytes, &[drip.address("a.bin"), mirror.address("a.bin")])).unwrap();
+    assert_same(&place.file("a.bin"), &bytes);
+    assert_eq!(drip.requests().len(), 3);
+    assert!(mirror.requests()[0].range.is_some_and(|from| from >= 10_000));
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+
+    let place = Place::new();
+    let alone = Server::start(&bytes, &[Manner::DripAfter(10_000)]);
+    let line = place.get(&place.wanted(&bytes, &[alone.address("a.bin")])).unwrap_err();
+    assert!(line.contains("less than 1024 bytes a second"), "{line}");
 }
 
 #[test]
