@@ -64,6 +64,12 @@ def make_all(world):
     shutil.copy(os.path.join(cases[0].end, "m.lmc"), start["one"])
     second = world.learn("b", 1)
     cases.append(Case(world, "learn, second task", second, "m.lmc", ["m.lmc"], start["one"]))
+    third = world.learn("a", 2, ["--more"])
+    start["both"] = os.path.join(world.kept, "both start")
+    shutil.copytree(cases[1].end, start["both"])
+    cases.append(Case(world, "learn --more", third, "m.lmc", ["m.lmc"], start["both"]))
+    forget = ["forget", "m.lmc", "--task", "a", "--out", "o.lmc"]
+    cases.append(Case(world, "forget", forget, "m.lmc", ["m.lmc", "o.lmc"], start["both"]))
     # Killed when it would put its second checkpoint in the place of the first.
     for name in RENAMES:
         shutil.rmtree(start["half"], ignore_errors=True)

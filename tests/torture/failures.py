@@ -52,13 +52,14 @@ def full_disk(world, cases, options):
     row.starved = 0
     disk = os.path.join(world.root, "disk")
     os.makedirs(disk)
-    size = 4 << 20
+    size = 8 << 20
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True).returncode:
         row.skipped = "a file system in memory cannot be mounted here"
         return [row]
     try:
         for case in [case for case in cases if case.name in ("learn, second task", "run") and not case.broken]:
-            for free in range(0, 512 << 10, (16 << 10) * options.every):
+            # From nothing to enough: a model, its old and its new checkpoint, and what else a run writes.
+            for free in range(0, 1536 << 10, (24 << 10) * options.every):
                 starve(world, case, disk, free, row)
     finally:
         subprocess.run(["umount", disk], check=False)

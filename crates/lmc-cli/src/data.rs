@@ -318,10 +318,11 @@ fn show(name: &str, catalog: &Catalog, json: bool, path: Option<&Path>) -> Resul
     let rows = classes.iter().enumerate().take(SHOWN).map(row).collect();
     let size = format!("{} x {} pixels, {} channel(s)", shape.width, shape.height, shape.channels);
     print(&format!(
-        "{}: {} classes, {size}; {train} train, {val} val, {test} test\n",
+        "{}: {} classes, {size}; {train} train, {val} val, {test} test",
         dataset.name,
         classes.len()
     ))?;
+    print("")?;
     print_text(&table(
         &["label", "class", "train", "val", "test"],
         &["label", "train", "val", "test"],

@@ -10,7 +10,7 @@ use lmc::internals::tensors::parameter_count;
 use lmc::{LearnerConfig, Model, NetworkConfig, Preparation};
 use serde::Serialize;
 
-use crate::output::{grouped, print, print_json, print_text, table};
+use crate::output::{counted, grouped, print, print_json, print_text, table};
 
 /// Look inside a model: its modules, where they come from, its tasks and classes.
 #[derive(Args, Debug)]
@@ -138,9 +138,9 @@ fn show(inspected: &Inspected<'_>) -> Result<()> {
     print_text(&table(&["task", "classes", "names"], &["classes"], rows))?;
     print("")?;
     print(&format!(
-        "{} modules, {} tasks, {} parameters, {} bytes",
-        inspected.modules,
-        inspected.heads.len(),
+        "{}, {}, {} parameters, {} bytes",
+        counted(inspected.modules, "module"),
+        counted(inspected.heads.len(), "task"),
         grouped(inspected.parameters as u64),
         grouped(inspected.bytes)
     ))

@@ -59,6 +59,9 @@ fn show(arguments: &Arguments, report: &ExtensionReport) -> Result<()> {
                 percent(known),
                 percent(before)
             ),
+            _ if !absent_classes.is_empty() => {
+                "without pictures of every class that it knows, they cannot be compared"
+            }
             (Some(_), Some(_)) => "the new version is less accurate",
             _ => "without validation pictures of the classes that both know, they cannot be compared",
         };

@@ -6,7 +6,7 @@ use anyhow::Result;
 use lmc::internals::training::estimate::TrainingPlan;
 use lmc_streams::{ReadReport, Split};
 
-use crate::output::{grouped, print, print_text, table};
+use crate::output::{counted, grouped, print, print_text, table};
 
 /// Classes that are listed one by one.
 const LISTED: usize = 20;
@@ -38,11 +38,6 @@ pub fn show(found: &ReadReport, plan: &TrainingPlan, progress: Option<(usize, us
         counted(plan.steps, "step"),
         duration(plan.time)
     ))
-}
-
-/// `1 epoch`, `2 epochs`.
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A duration as a person says it.

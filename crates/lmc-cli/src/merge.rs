@@ -74,8 +74,12 @@ pub struct NewModelFile {
 impl NewModelFile {
     /// Opens the file, which need not exist.
     pub fn open(out: &Path, replace: bool) -> Result<Self> {
-        let file = ModelFile::open(out)?;
-        file.check_no_partial()?;
+        let mut file = ModelFile::open(out)?;
+        if file.partial().exists() {
+            // A task that is learned already left it behind, or there is something to finish first.
+            file.load_to_change(&Device::flex())?;
+            file.check_no_partial()?;
+        }
         Ok(Self { file, replace, made_of: Vec::new() })
     }
 
@@ -100,7 +104,7 @@ impl NewModelFile {
             return Err(Error::bad(self.file.path(), problem, cure).into());
         }
         for path in &self.made_of {
-            self.file.take_dates(path);
+            self.file.made_of(path);
         }
         Ok(self.file.save(model)?)
     }

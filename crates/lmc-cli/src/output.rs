@@ -130,6 +130,11 @@ pub fn download_bar(bytes: u64, name: &str) -> ProgressBar {
     }
 }
 
+/// `1 epoch`, `2 epochs`.
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

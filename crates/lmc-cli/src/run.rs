@@ -72,9 +72,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         progress.say(&format!("note: {substitution}"));
     }
     progress.say(&format!("run directory: {}", directory.display()));
-    if RunDirectory::new(&directory).is_finished() && !arguments.fresh {
-        progress.say("this run is done; --fresh does it again");
-    }
+    let was_finished = RunDirectory::new(&directory).is_finished() && !arguments.fresh;
     let job = Run {
         experiment: &experiment,
         stream: &stream,
@@ -85,6 +83,9 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         stop: interrupt::flag(),
     };
     let metrics = lmc_lab::run(&job, &mut |notice| progress.follow(&notice))?;
+    if was_finished {
+        progress.say("this run was done already; --fresh does it again");
+    }
     if arguments.json {
         return print_json(&metrics);
     }

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lmc_lab::report::ReportFiles;
+use lmc_lab::report::{ReportFiles, check_folder};
 use lmc_lab::sweep::{PlannedRun, Sweep};
 use lmc_lab::worker_pool::{self, ActiveRun, Notice, Outcome, PoolConfig};
 use lmc_lab::{Experiment, RunRecords};
 use lmc_streams::names::shown;
 use lmc_streams::{Catalog, DataDirs, LEAST_BUDGET, MemoryBudget};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::compute::{DeviceName, MemorySize};
 use crate::interrupt;
@@ -20,6 +21,9 @@ use crate::output::{print, print_json, print_text, say, table};
 use crate::report;
 use crate::run::name;
 use crate::streams::generated_instead;
+
+/// Folder of the report, below that of the runs.
+const REPORT: &str = "report";
 
 /// Run a grid of experiments, several at a time. What is finished is skipped; what was stopped resumes.
 #[derive(Args, Debug)]
@@ -87,9 +91,10 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
     for note in stand_ins(&sweep.runs, &Catalog::new(DataDirs::search(data_dir)?))? {
         say(&format!("note: {note}"));
     }
+    check_folder(&out.join(REPORT))?;
     sweep.write(&out)?;
     if arguments.plan {
-        return plan(&sweep, &out);
+        return plan(&sweep, &out, arguments.json);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(cores, usize::from).min(sweep.runs.len()).max(1);
@@ -147,7 +152,7 @@ pub fn run(arguments: &Arguments, data_dir: Option<&Path>) -> Result<()> {
 /// The report of all runs in the sweep's folder.
 fn written(out: &Path) -> Result<ReportFiles> {
     let runs = [out.to_owned()];
-    report::make(&RunRecords::find(&runs)?, &runs, &out.join("report"))
+    report::make(&RunRecords::find(&runs)?, &runs, &out.join(REPORT))
 }
 
 /// The streams of runs to do for which generated images stand in, and why. A stream that is not to be had is an error before
@@ -194,15 +199,23 @@ impl std::fmt::Display for Failed {
     }
 }
 
-fn plan(sweep: &Sweep, out: &Path) -> Result<()> {
+fn plan(sweep: &Sweep, out: &Path, json: bool) -> Result<()> {
+    let status = |run: &PlannedRun| if run.directory.is_finished() { "finished" } else { "to do" };
+    if json {
+        let line = |run: &PlannedRun| {
+            let PlannedRun { name, experiment, .. } = run;
+            let (method, stream, seed) = (&experiment.method, &experiment.stream, experiment.seed);
+            json!({ "name": name, "method": method, "stream": stream, "seed": seed, "status": status(run) })
+        };
+        return print_json(&sweep.runs.iter().map(line).collect::<Vec<_>>());
+    }
     let row = |run: &PlannedRun| {
-        let status = if run.directory.is_finished() { "finished" } else { "to do" };
         let PlannedRun { experiment, .. } = run;
         vec![
             experiment.method.clone(),
             experiment.stream.clone(),
             experiment.seed.to_string(),
-            status.into(),
+            status(run).into(),
             run.name.clone(),
         ]
     };

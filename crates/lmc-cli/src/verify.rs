@@ -7,7 +7,7 @@ use clap::Args;
 use lmc::internals::file::verify::{Verified, verify};
 use serde::Serialize;
 
-use crate::output::{grouped, print, print_json};
+use crate::output::{counted, grouped, print, print_json};
 
 /// Check model files: checksum, bounds, laws; one line each. The exit code is 0 if all are whole.
 #[derive(Args, Debug)]
@@ -57,10 +57,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn line(result: &FileResult) -> String {
     match (&result.verified, &result.error) {
         (Some(found), _) => format!(
-            "{}: whole; {} tasks, {} modules, {} parameters, {} bytes, fingerprint {}",
+            "{}: whole; {}, {}, {} parameters, {} bytes, fingerprint {}",
             result.file,
-            found.tasks,
-            found.modules,
+            counted(found.tasks, "task"),
+            counted(found.modules, "module"),
             grouped(found.parameters as u64),
             grouped(found.bytes as u64),
             &found.fingerprint[..16]

@@ -219,6 +219,10 @@ fn modes_are_kept_and_read_only_models_refused() {
     fs::remove_file(machine.path("shop.lmc.partial")).unwrap();
     succeeds(&machine.lmc("learn shop.lmc --task textures --data textures --epochs 1"));
     assert_eq!((mode("shop.lmc"), mode("shop.lmc.dates")), (0o600, 0o600));
+    // What is made of a private model is private too.
+    succeeds(&machine.lmc("merge shop.lmc shop.lmc --out both.lmc"));
+    succeeds(&machine.lmc("forget shop.lmc --task digits --out without.lmc"));
+    assert_eq!((mode("both.lmc"), mode("without.lmc")), (0o600, 0o600));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let before = fs::read(&path).unwrap();
     complains(
@@ -254,6 +258,8 @@ fn names_with_control_characters_are_refused_or_written_out() {
     let machine = shop();
     complains(&machine.lmc("learn shop.lmc --task \u{1b}[2Jx --data textures"), 2, &["task name", "u{1b}"]);
     complains(&machine.lmc("rename shop.lmc --task digits --to a\u{9b}b"), 2, &["task name"]);
+    fs::copy(machine.path("shop.lmc"), machine.path("m\u{1b}[2J.lmc")).unwrap();
+    complains(&machine.lmc("merge shop.lmc m\u{1b}[2J.lmc --out both.lmc"), 2, &["model name"]);
     folder(&machine, "bad", Family::Textures, 2, 8);
     let class = fs::read_dir(machine.path("bad")).unwrap().next().unwrap().unwrap().path();
     fs::rename(&class, machine.path("bad/\u{1b}]0;title\u{7}")).unwrap();
@@ -318,6 +324,12 @@ fn more_pictures_and_classes_make_a_new_version_of_a_head() {
     let again = machine.lmc("learn m.lmc --task digits --data four --more --epochs 40");
     assert!(again.code == 0 && again.out.contains("already from these"), "{} {}", again.out, again.err);
     complains(&machine.lmc("learn m.lmc --task nothing --data four --more"), 2, &["nothing", "digits"]);
+    // New classes cannot hide what is lost of a class that has no pictures here.
+    let part = machine.path("four").read_dir().unwrap().next().unwrap().unwrap().path();
+    fs::rename(&part, machine.path("away")).unwrap();
+    let kept = machine.lmc("learn m.lmc --task digits --data four --more --epochs 4");
+    assert!(kept.code == 0 && kept.out.contains("pictures of every class"), "{} {}", kept.out, kept.err);
+    fs::rename(machine.path("away"), part).unwrap();
     // A version that cannot be compared does not replace the old one, unless it is told to.
     let blind = "learn m.lmc --task digits --data two --more --val-fraction 0 --epochs 1";
     let kept = machine.lmc(blind);
@@ -413,7 +425,7 @@ fn verification_finds_damage() {
     let whole = machine.lmc("verify shop.lmc");
     succeeds(&whole);
     assert!(
-        whole.out.lines().count() == 1 && whole.out.contains("shop.lmc: whole; 1 tasks"),
+        whole.out.lines().count() == 1 && whole.out.contains("shop.lmc: whole; 1 task,"),
         "{}",
         whole.out
     );

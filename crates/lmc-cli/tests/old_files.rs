@@ -86,7 +86,7 @@ fn a_finished_run_is_reported() {
     let machine = machine();
     let again = machine.lmc("run lmc.toml --out finished");
     assert_eq!(again.code, 0, "{}", again.err);
-    assert!(again.err.contains("this run is done"), "{}", again.err);
+    assert!(again.err.contains("this run was done"), "{}", again.err);
     let report = machine.lmc("report finished --out report");
     assert_eq!(report.code, 0, "{}", report.err);
     assert!(report.out.contains("LMC(A)"), "{}", report.out);

@@ -33,7 +33,7 @@ pub use figure::Figure;
 #[cfg(test)]
 pub(crate) use samples::record as sample_run;
 pub use spread::{Compared, Spread, signed};
-pub use writer::{ReportFiles, shell_quoted, write};
+pub use writer::{ReportFiles, check_folder, shell_quoted, write};
 
 /// Escapes a text for HTML and SVG.
 pub fn escape(text: &str) -> String {

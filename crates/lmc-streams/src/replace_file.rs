@@ -40,6 +40,22 @@ impl PreparedFile {
         Ok(Self { path, temporary })
     }
 
+    /// Takes permissions away that another file does not give. Systems without such modes have nothing to take.
+    pub fn restrict_to(&self, other: &Path) -> Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |metadata: Metadata| metadata.permissions().mode() & 0o777;
+            let file = self.temporary.as_file();
+            let given = mode(fs::metadata(other).map_err(Error::io("read", other))?);
+            let own = mode(file.metadata().map_err(Error::io("write", &self.path))?);
+            // Its owner can always replace it.
+            let both = fs::Permissions::from_mode(own & given | 0o600);
+            file.set_permissions(both).map_err(Error::io("keep mode and owner of", &self.path))?;
+        }
+        Ok(())
+    }
+
     /// Replaces the file: one rename.
     pub fn replace(self) -> Result<()> {
         let Self { path, temporary } = self;

@@ -3,6 +3,7 @@
 //! Layer by layer the modules of all models stand side by side, with their statistics; the heads follow one another.
 //! Because modules are chosen by their own local scores, nothing has to be learned for that.
 
+use lmc_streams::names::check_name;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -39,6 +40,8 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
         differences: Vec::new(),
     };
     for (name, model) in models {
+        // It becomes a part of names of tasks, and goes into the history.
+        check_name("model", name)?;
         check(first_name, &first.network, name, model)?;
         if model.preparation != first.preparation {
             let problem = format!("pictures are prepared differently in '{first_name}' and '{name}'");
@@ -66,6 +69,7 @@ pub fn merge(models: &[(String, Model)]) -> Result<(Model, MergeReport)> {
             }
             if collides {
                 let new = free_name(&format!("{name}:{}", head.task), models, &heads);
+                check_name("task", &new)?;
                 merged.renamed.push([name.clone(), head.task.clone(), new.clone()]);
                 head.task = new;
             }

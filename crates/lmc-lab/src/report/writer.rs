@@ -52,6 +52,15 @@ pub fn write(records: &RunRecords, out: &Path, command: &str) -> Result<ReportFi
     Ok(ReportFiles { table, files: written })
 }
 
+/// Complains about a folder that a report cannot be written into, before there is one.
+pub fn check_folder(out: &Path) -> Result<()> {
+    if out.symlink_metadata().is_ok() && !out.is_dir() {
+        let problem = "it is in the way of the report's folder";
+        return Err(Error::bad(out, problem, "move it away, or choose another folder").into());
+    }
+    refuse_foreign(out, [PAGE, "report.md"].into_iter())
+}
+
 /// Complains about a folder that holds a file of a name that a report writes, and whose page no report made.
 fn refuse_foreign<'a>(out: &Path, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let page = out.join(PAGE);

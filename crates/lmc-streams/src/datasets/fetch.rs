@@ -66,7 +66,7 @@ fn fetch_from(
         } else {
             progress(Progress::Started { file: &file.name, bytes: file.bytes, bytes_so_far: have });
             let mut received = |bytes_so_far| progress(Progress::Received { bytes_so_far });
-            transfer(agent, address, part, file.bytes, &mut received)
+            transfer(agent, address, part, file.bytes, config, &mut received)
         };
         match transferred {
             Ok(()) => {

@@ -124,6 +124,8 @@ pub struct GetConfig {
     pub connect_timeout: Duration,
     /// The longest wait for the next bytes: 30 seconds.
     pub stall_timeout: Duration,
+    /// Fewer bytes a second than these, over the longest wait, are a broken connection: 1024.
+    pub lowest_rate: u64,
     /// Whether to go through the proxy that the environment names (`HTTPS_PROXY` and so on): yes.
     pub proxy: bool,
 }
@@ -135,6 +137,7 @@ impl Default for GetConfig {
             back_off: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(30),
+            lowest_rate: 1024,
             proxy: true,
         }
     }

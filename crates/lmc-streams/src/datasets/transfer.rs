@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ureq::{Agent, Body, http::Response};
 
@@ -60,6 +61,7 @@ pub(super) fn transfer(
     address: &str,
     part: &Path,
     expected: u64,
+    config: &GetConfig,
     received: &mut dyn FnMut(u64),
 ) -> Result<(), Failure> {
     let have = length(part).map_err(Failure::Disk)?;
@@ -76,7 +78,12 @@ pub(super) fn transfer(
         .truncate(from == 0)
         .open(part)
         .map_err(|error| Failure::Disk(disk_error("write", part)(error)))?;
-    let reached = append(response.into_body(), &mut file, part, from, expected, received)?;
+    let mut pace = Pace::new(config, from);
+    let mut received = |reached| {
+        received(reached);
+        pace.check(reached)
+    };
+    let reached = append(response.into_body(), &mut file, part, from, expected, &mut received)?;
     if reached < expected {
         return Err(Failure::Cut(format!("the connection ended after {reached} of {expected} bytes")));
     }
@@ -129,7 +136,7 @@ fn append(
     part: &Path,
     from: u64,
     expected: u64,
-    received: &mut dyn FnMut(u64),
+    received: &mut dyn FnMut(u64) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut body = body.into_reader();
     let mut buffer = vec![0; 1 << 16];
@@ -149,7 +156,37 @@ fn append(
         }
         file.write_all(buffer.get(..n).unwrap_or_default())
             .map_err(|error| Failure::Disk(disk_error("write", part)(error)))?;
-        received(reached);
+        received(reached)?;
+    }
+}
+
+/// How fast a file arrives: a server that sends a byte now and then never stalls, and is never done.
+struct Pace {
+    window: Duration,
+    lowest_rate: u64,
+    since: Instant,
+    from: u64,
+}
+
+impl Pace {
+    fn new(config: &GetConfig, from: u64) -> Self {
+        Self { window: config.stall_timeout, lowest_rate: config.lowest_rate, since: Instant::now(), from }
+    }
+
+    /// Looks at the end of every window whether enough has arrived in it.
+    fn check(&mut self, reached: u64) -> Result<(), Failure> {
+        let spent = self.since.elapsed();
+        if spent < self.window {
+            return Ok(());
+        }
+        if ((reached - self.from) as f64) < self.lowest_rate as f64 * spent.as_secs_f64() {
+            return Err(Failure::Cut(format!(
+                "the server sends less than {} bytes a second",
+                self.lowest_rate
+            )));
+        }
+        (self.since, self.from) = (Instant::now(), reached);
+        Ok(())
     }
 }
 

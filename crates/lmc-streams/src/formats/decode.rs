@@ -20,6 +20,7 @@ use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageError, Limits};
 
 use super::jpeg_markers::is_cut_short;
+use super::jpeg_scans::lacks_codes;
 use super::orientation::upright;
 use crate::error::Error;
 use crate::memory::{MemoryBudget, Reservation};
@@ -99,10 +100,13 @@ fn decode_known(bytes: &[u8], turn: bool) -> Result<Decoded, DecodeProblem> {
     if starts(b"\x89PNG\r\n\x1a\n") {
         read(PngDecoder::with_limits(source, limits()), "PNG", turn)
     } else if starts(b"\xff\xd8\xff") {
+        let cut = || problem("the JPEG picture is cut short", REPLACE);
         if is_cut_short(bytes) {
-            return Err(problem("the JPEG picture is cut short", REPLACE));
+            return Err(cut());
         }
-        read(JpegDecoder::new(source), "JPEG", turn)
+        // Afterwards, because the decoder has checked the size and the memory is reserved.
+        let decoded = read(JpegDecoder::new(source), "JPEG", turn)?;
+        if lacks_codes(bytes) { Err(cut()) } else { Ok(decoded) }
     } else if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         read(WebPDecoder::new(source), "WebP", turn)
     } else if starts(b"GIF87a") || starts(b"GIF89a") {

@@ -10,6 +10,7 @@ pub mod folder;
 pub mod idx;
 mod intake;
 mod jpeg_markers;
+mod jpeg_scans;
 pub mod listing;
 pub mod manifest;
 pub mod mat;

@@ -15,6 +15,8 @@ pub enum Manner {
     CutAfter(usize),
     /// Sends nothing more after so many bytes of the body.
     StallAfter(usize),
+    /// Sends a byte every 50 milliseconds after so many bytes of the body.
+    DripAfter(usize),
     /// The connection is closed without a word.
     CutBeforeAnswer,
     /// The whole file, whatever part was asked for.
@@ -84,7 +86,7 @@ fn answer(stream: &mut TcpStream, content: &[u8], manner: Manner, seen: &Mutex<V
         if matches!(manner, Manner::IgnoreRange | Manner::WithoutLength) { 0 } else { range.unwrap_or(0) };
     let body = &content[from..];
     let sent = match manner {
-        Manner::CutAfter(n) | Manner::StallAfter(n) => n.min(body.len()),
+        Manner::CutAfter(n) | Manner::StallAfter(n) | Manner::DripAfter(n) => n.min(body.len()),
         Manner::Status(_) | Manner::Redirect | Manner::CutBeforeAnswer => 0,
         _ => body.len(),
     };
@@ -109,6 +111,17 @@ fn answer(stream: &mut TcpStream, content: &[u8], manner: Manner, seen: &Mutex<V
     // Clients may hang up at any time, so errors are none of ours.
     let _ = write!(stream, "{head}Connection: close\r\n\r\n");
     let _ = stream.write_all(&body[..sent]);
+    if matches!(manner, Manner::DripAfter(_)) {
+        let (mut held, rest) = (stream.try_clone().unwrap(), body[sent..].to_vec());
+        thread::spawn(move || {
+            for byte in rest {
+                thread::sleep(Duration::from_millis(50));
+                if held.write_all(&[byte]).is_err() {
+                    break;
+                }
+            }
+        });
+    }
     if matches!(manner, Manner::StallAfter(_)) {
         let held = stream.try_clone().unwrap();
         thread::spawn(move || {

@@ -9,8 +9,10 @@
 //! ([`super::model_file`]) tells that somebody else has written it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
@@ -25,11 +27,17 @@ pub struct FileLock {
 /// Longest text of a lock file that is read.
 const LONGEST_HOLDER: u64 = 200;
 
+/// A holder that does not say who it is.
+const SOMEBODY: &str = "another process";
+
 impl FileLock {
     /// Locks `path` for work on `model`; [`Error::Locked`] if another process has it.
     pub(crate) fn acquire(path: PathBuf, model: &Path) -> Result<Self> {
         const TRIES: usize = 1000;
-        for _ in 0..TRIES {
+        // A holder writes its name right after it has locked the file, or is about to remove it.
+        const NAMELESS: usize = 40;
+        const PAUSE: Duration = Duration::from_millis(5);
+        for tried in 0..TRIES {
             let mut file = open(&path, model)?;
             match file.try_lock() {
                 Ok(()) if leads_to(&path, &file) => {
@@ -39,16 +47,22 @@ impl FileLock {
                 }
                 // The holder before us has just removed it.
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Locked { path: model.to_owned(), holder: holder(&mut file) });
-                }
+                Err(TryLockError::WouldBlock) => match holder(&mut file) {
+                    None if tried < NAMELESS => thread::sleep(PAUSE),
+                    name => {
+                        let holder = name.unwrap_or_else(|| SOMEBODY.into());
+                        return Err(Error::Locked { path: model.to_owned(), holder });
+                    }
+                },
+                // No sign that there are no locks.
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(_)) => {
                     let _ = fs::remove_file(&path);
                     return Ok(Self { path, file: None });
                 }
             }
         }
-        Err(Error::Locked { path: model.to_owned(), holder: "another process".into() })
+        Err(Error::Locked { path: model.to_owned(), holder: SOMEBODY.into() })
     }
 
     /// Whether there is a lock: some network file systems have none.
@@ -130,15 +144,12 @@ fn own_name() -> String {
     format!("process {} ({program}){host}", std::process::id())
 }
 
-/// What a lock file says of its holder.
-fn holder(file: &mut File) -> String {
+/// What a lock file says of its holder; `None` if that is nothing yet.
+fn holder(file: &mut File) -> Option<String> {
     let mut text = Vec::new();
     let _ = file.take(LONGEST_HOLDER).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    match text.trim() {
-        "" => "another process".into(),
-        text => text.to_owned(),
-    }
+    Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -161,6 +172,24 @@ mod tests {
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         assert!(FileLock::acquire(path, &model).unwrap_err().to_string().contains("not a regular file"));
+    }
+
+    #[test]
+    fn a_holder_that_has_not_written_its_name_yet_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, model) = (folder.path().join("m.lock"), folder.path().join("m"));
+        let mut other = File::create(&path).unwrap();
+        other.lock().unwrap();
+        let named = thread::scope(|scope| {
+            let second = scope.spawn(|| FileLock::acquire(path.clone(), &model).unwrap_err().to_string());
+            thread::sleep(Duration::from_millis(30));
+            other.write_all(b"process 7").unwrap();
+            second.join().unwrap()
+        });
+        assert!(named.contains("process 7"), "{named}");
+        other.set_len(0).unwrap();
+        let nameless = FileLock::acquire(path, &model).unwrap_err().to_string();
+        assert!(nameless.contains("another process"), "{nameless}");
     }
 
     #[test]

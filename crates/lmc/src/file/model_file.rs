@@ -36,6 +36,8 @@ pub struct ModelFile {
     bytes: Option<Vec<u8>>,
     /// When the acts in its history happened.
     dates: Dates,
+    /// The models that it is made of: it is no more open to others than they are.
+    made_of: Vec<PathBuf>,
 }
 
 impl ModelFile {
@@ -57,7 +59,7 @@ impl ModelFile {
         let bytes = content(&path)?;
         let fingerprint = bytes.as_deref().map(hash);
         let dates = Dates::read(&path);
-        Ok(Self { path, lock, fingerprint, bytes, dates })
+        Ok(Self { path, lock, fingerprint, bytes, dates, made_of: Vec::new() })
     }
 
     /// The file.
@@ -105,9 +107,11 @@ impl ModelFile {
         real(path).is_some_and(|path| real(&self.path) == Some(path))
     }
 
-    /// Brings along the dates of another model, whose history this one takes over.
-    pub fn take_dates(&mut self, of: &Path) {
-        self.dates.extend(Dates::read(of));
+    /// Says that the model is made of another: it takes over the dates of its history, and a new file is no more open to
+    /// others than that one.
+    pub fn made_of(&mut self, other: &Path) {
+        self.dates.extend(Dates::read(other));
+        self.made_of.push(other.to_owned());
     }
 
     /// Replaces the file by a model. If another program has changed the file meanwhile, that stays, and the model is
@@ -116,6 +120,9 @@ impl ModelFile {
         let bytes = model.to_bytes(&self.path)?;
         let new = hash(&bytes);
         let prepared = PreparedFile::new(&self.path, &bytes)?;
+        if self.fingerprint.is_none() {
+            self.made_of.iter().try_for_each(|other| prepared.restrict_to(other))?;
+        }
         // Dates first: entries that the model does not have after all do no harm.
         self.dates.write(&self.path, &model.history)?;
         // Compared when all that takes time is done: only the rename is left.

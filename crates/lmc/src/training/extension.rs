@@ -8,8 +8,8 @@
 //!
 //! The new version replaces the old one only if it is at least as accurate on the validation images of the new data: on all
 //! of them, where the old version is wrong on images of classes that it does not know, and on images of the classes that
-//! both know, told apart among these alone, so that new classes cannot hide what is lost. Without validation images of known
-//! classes the versions cannot be compared.
+//! both know, told apart among these alone, so that new classes cannot hide what is lost. Without images of every known class
+//! the versions cannot be compared.
 
 use std::sync::Arc;
 
@@ -169,7 +169,10 @@ impl Model {
         let mut report = ExtensionReport {
             task: data.name.to_owned(),
             version: old.version,
-            adopted: replace || is_as_good(fitted.accuracy, before) && is_as_good(fitted.known, known_before),
+            adopted: replace
+                || absent_classes.is_empty()
+                    && is_as_good(fitted.accuracy, before)
+                    && is_as_good(fitted.known, known_before),
             new_classes,
             absent_classes,
             accuracy_before: before,
