@@ -6,6 +6,7 @@ use clap::Args;
 use lmc_bench::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
+use lmc_streams::generated::Family;
 use lmc_streams::{Catalog, DataDirs, OwnTask, Task, TaskSet};
 use serde::Serialize;
 
@@ -181,7 +182,12 @@ fn table(report: &Report) -> String {
 
 /// A generated task with one batch of 64 images to train on, and none to validate.
 pub fn one_batch() -> Result<Task> {
+    one_batch_of(Family::Objects)
+}
+
+/// The same of any family.
+pub fn one_batch_of(family: Family) -> Result<Task> {
     let own = OwnTask { name: "bench".into(), val_fraction: 0.0, ..OwnTask::default() };
-    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
+    let task = own.read(family.name(), &Catalog::new(DataDirs::default()))?;
     Ok(Task { train: task.train.thinned(64), val: TaskSet::empty(), ..task })
 }

@@ -8,17 +8,17 @@ use lmc::internals::tensors::{images, train};
 use lmc::{Device, Model, ModelConfig, Preset, TaskData};
 use lmc_bench::process::{peak_memory, reset_peak_memory};
 use lmc_bench::{median, times};
+use lmc_streams::generated::Family;
 use lmc_streams::{BatchConfig, Seed};
 use serde::Serialize;
 
-use crate::bench::one_batch;
+use crate::bench::{one_batch, one_batch_of};
 use crate::output::{print_json, print_text, spinner, table};
 
 /// Modules per layer.
 const SIZES: [usize; 6] = [1, 2, 4, 6, 8, 16];
 
-/// Training steps before predictions are timed: enough for the task's own modules to fit its images better than those that
-/// were never trained, as they do in a network that grew.
+/// Training steps of each task whose modules are in the network that predicts.
 const STEPS: usize = 40;
 
 #[derive(Serialize)]
@@ -40,6 +40,11 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
     let data = TaskData::from(&task);
+    let mut parts = Vec::new();
+    for family in Family::ALL.into_iter().rev() {
+        bar.set_message(format!("training modules for {}", family.name()));
+        parts.push(trained(family, device)?);
+    }
     let mut rows = Vec::new();
     for modules in SIZES {
         bar.set_message(format!("{modules} modules per layer"));
@@ -47,10 +52,7 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         reset_peak_memory();
         let train_step_ms = time(seconds, || model.epoch(data, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
-        for _ in 0..STEPS {
-            model.epoch(data, &mut |_, _| Ok(()))?;
-        }
-        model.finish(data)?;
+        let mut model = together(&parts, modules, data)?;
         let predict = |model: &Model, size: usize| -> Result<f64> {
             let predictor = model.predictor()?;
             let Some(batch) = BatchConfig::stored(size).init(&task.train)?.next() else { return Ok(0.0) };
@@ -105,6 +107,31 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         "peak MiB",
     ];
     print_text(&table(&titles, &titles, rows))
+}
+
+/// A model that has learned one batch of a family: one module per layer.
+fn trained(family: Family, device: &Device) -> Result<Model> {
+    let task = one_batch_of(family)?;
+    let mut model = ModelConfig::new(Preset::SMinus).seed(family as u64).device(device.clone()).init()?;
+    model.begin_for(TaskData::from(&task), Some(STEPS))?;
+    while model.progress().is_some_and(|(done, epochs)| done < epochs) {
+        model.epoch(TaskData::from(&task), &mut |_, _| Ok(()))?;
+    }
+    model.finish(TaskData::from(&task))?;
+    Ok(model)
+}
+
+/// A network with modules of several tasks, whose only head, that of the first, sees all of them.
+fn together(parts: &[Model], modules: usize, data: TaskData<'_>) -> Result<Model> {
+    let (first, others) = parts.split_at(1);
+    let others = others.iter().cycle().take(modules - 1);
+    let mut model = Model::merge(first.iter().chain(others).cloned())?;
+    model.network.heads.truncate(1);
+    let (name, head) = (data.name.to_owned(), &mut model.network.heads[0]);
+    head.task = name;
+    head.view = Some(vec![0..modules; model.network.layers.len()]);
+    model.recalibrate(data)?;
+    Ok(model)
 }
 
 /// Modules of each layer that the route of the only head runs.
