@@ -17,13 +17,13 @@ use crate::file::history::History;
 use crate::file::model_file::ModelFile;
 use crate::file::tensor_file::{self, Tensors};
 use crate::inference::task_gaussian::TaskGaussian;
+use crate::inference::{HeadChoice, PredictionConfig, Routing};
 use crate::model::Model;
 use crate::module::statistics::Statistics;
 use crate::module::{LocalModule, Origin};
 use crate::network::head::{Head, HeadConfig};
 use crate::network::layer::Layer;
 use crate::network::{Network, NetworkConfig};
-use crate::presets::Preset;
 use crate::tensors::{self, NamedTensor, Role, Visitor, Walk};
 use crate::training::config::{EpochBudget, LearnerConfig};
 
@@ -119,9 +119,10 @@ impl ModelRecord {
             // Earlier versions cropped all pictures, and gave epochs by the number of images to models of the preset
             // `own` without writing either down.
             None => {
-                let own = Preset::Own.learner();
-                if learner == (LearnerConfig { budget: EpochBudget::Fixed, ..own.clone() }) {
-                    learner = own;
+                let (routing, head_choice) = (Routing::AsLearned, HeadChoice::TaskGaussian);
+                let prediction = PredictionConfig { routing, head_choice };
+                if learner == (LearnerConfig { prediction, ..LearnerConfig::default() }) {
+                    learner.budget = EpochBudget::ByImages;
                 }
                 Preparation { size, channels, ..Preparation::default() }
             }

@@ -47,6 +47,17 @@ pub enum Outliers {
     Keep,
 }
 
+/// When the layers are tested for expansion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpansionTiming {
+    /// In every training batch outside projection phases: the paper's.
+    EveryBatch,
+    /// At the beginning of a task and after each projection phase, by the mean z of all its images
+    /// ([`super::task_losses`]).
+    BetweenPhases,
+}
+
 /// When and how modules are added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -59,6 +70,16 @@ pub struct ExpansionConfig {
     pub inherit_statistics: bool,
     /// What happens to frozen modules for which a batch is an outlier; `all_or_none` by default.
     pub outliers: Outliers,
+    /// When the layers are tested: in `every_batch` by default, or `between_phases` by all images of the task.
+    pub timing: ExpansionTiming,
+    /// Whether the test between phases also compares the spread of the images' losses in a batch; false by default.
+    pub test_spread: bool,
+    /// Whether the best epoch is sought anew after an addition, so that no module is dropped because an earlier epoch
+    /// validated best; false by default.
+    pub restart_best_epoch: bool,
+    /// Whether the modules of a task are kept only if the validation accuracy is better with them than with a head on the
+    /// modules of earlier tasks; false by default.
+    pub only_with_gain: bool,
 }
 
 impl Default for ExpansionConfig {
@@ -68,6 +89,10 @@ impl Default for ExpansionConfig {
             initialisation: Initialisation::Mean,
             inherit_statistics: true,
             outliers: Outliers::AllOrNone,
+            timing: ExpansionTiming::EveryBatch,
+            test_spread: false,
+            restart_best_epoch: false,
+            only_with_gain: false,
         }
     }
 }
