@@ -56,7 +56,7 @@
 //!    trainable modules), batch by batch; by default a module's own structural loss trains its structural component
 //!    only. At the end the network of the epoch with the best validation accuracy is restored (modules added later are
 //!    dropped; with preset `Own` the best epoch comes after the last addition, and modules are dropped if a head on old
-//!    modules is as accurate, [`internals::growth::gain`]), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
+//!    modules is clearly more accurate, [`internals::growth::gain`]), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
 //!    images.
 //! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of
 //!    one task: by the smallest structural loss or, ours, together with the likelihood of the head's and layers' losses

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::file::history::{Act, History, LearnedFrom};
 use crate::file::record::has_duplicates;
-use crate::growth::gain::{DropReason, DroppedModules};
+use crate::growth::gain::{DropReason, DroppedModules, costs_more_than_it_gains};
 use crate::growth::projection::Phase;
 use crate::inference::evaluation::{Evaluation, Evaluator, Protocol, TestSet};
 use crate::merge::{MergeReport, merge};
@@ -255,7 +255,7 @@ impl Model {
         Ok(())
     }
 
-    /// Closes the open task: restores its best state, drops modules without gain, freezes everything, and
+    /// Closes the open task: restores its best state, drops modules that cost more than they gain, freezes everything, and
     /// calibrates novelty on the validation images.
     /// After an error the task is open still.
     pub fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
@@ -282,7 +282,7 @@ impl Model {
             && could_do_without
             && let Some(with) = report.val_accuracy
             && let Some(best) = self.without_new_modules(number, &report.modules_before, data, &config)?
-            && best.accuracy >= with
+            && costs_more_than_it_gains(with, best.accuracy, data.val.len(), config.expansion.drop_margin)
         {
             let reason = DropReason::NoGain { with, without: best.accuracy };
             report.dropped = DroppedModules::between(&grown, &report.modules_before, reason);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use lmc::{DropReason, Error, Event, LearnerConfig, Model, NetworkConfig, Preset, Task, TaskReport};
-use lmc_streams::{Catalog, DataDirs, OwnTask, Seed};
+use lmc_streams::{Catalog, DataDirs, Looks, Seed, Split, TaskSet, Transform};
 
 /// Preset `own` for `epochs` epochs; modules are kept whether they gain or not.
 fn config(epochs: usize) -> LearnerConfig {
@@ -26,14 +26,25 @@ fn model(learner: LearnerConfig, seed: u64) -> Model {
 /// Part `part` of the images of a generated family, in a shuffle of its own: `train` for training and a fifth as many for
 /// validation. Parts have no image in common.
 fn part(family: &str, part: usize, train: usize, seed: u64) -> Task {
-    let own = OwnTask { name: format!("{family}-{part}"), val_fraction: 0.0, ..OwnTask::default() };
-    let mut task = own.read(&format!("generated-{family}"), &Catalog::new(DataDirs::default())).unwrap();
-    let mut order: Vec<usize> = (0..task.train.len()).collect();
-    Seed::root(seed).named(family).random().shuffle(&mut order);
+    let (catalog, name) = (Catalog::new(DataDirs::default()), format!("generated-{family}"));
     let size = train + train / 5;
+    let each = (2 * size).div_ceil(10) as u32;
+    let wanted = |split, _, rank| split == Split::Train && rank < each;
+    let found = catalog.read(&name, 32, &wanted).unwrap();
+    let whole = TaskSet::of_all(found.train.clone(), 3, Transform::Identity);
+    let mut order: Vec<usize> = (0..whole.len()).collect();
+    Seed::root(seed).named(family).random().shuffle(&mut order);
     let own = &order[part * size..(part + 1) * size];
-    (task.train, task.val) = (task.train.part(&own[..train]), task.train.part(&own[train..]));
-    task
+    Task {
+        name: format!("{family}-{part}"),
+        dataset: name,
+        classes: found.classes,
+        train: whole.part(&own[..train]),
+        val: whole.part(&own[train..]),
+        test: TaskSet::empty(),
+        looks: Looks::One(Transform::Identity),
+        substitution: None,
+    }
 }
 
 /// The layers that got a module in a task, from its tests for expansion.
@@ -113,11 +124,12 @@ fn statistics_are_taken_once_from_all_images_of_the_task() {
 }
 
 #[test]
-fn modules_without_gain_are_dropped() {
+fn modules_without_gain_are_dropped_at_a_margin_of_none() {
     let mut kept_or_dropped = [false; 2];
     for seed in [1, 2, 3] {
         let mut config = config(6);
         config.expansion.only_with_gain = true;
+        config.expansion.drop_margin = 0.0;
         config.expansion.threshold = 0.0;
         let mut model = model(config, seed);
         model.learn(&part("digits", 0, 64, seed)).unwrap();
@@ -210,7 +222,7 @@ fn checkpoints_without_tests_are_read() {
     assert!(training.remove("test_due").is_some());
     for (part, fields) in [
         ("statistics", &["source", "scale_partial_batches"][..]),
-        ("expansion", &["timing", "test_spread", "restart_best_epoch", "only_with_gain"]),
+        ("expansion", &["timing", "test_spread", "restart_best_epoch", "only_with_gain", "drop_margin"]),
     ] {
         for field in fields {
             for config in ["/learner", "/training/config"] {

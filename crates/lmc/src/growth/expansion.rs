@@ -77,9 +77,11 @@ pub struct ExpansionConfig {
     /// Whether the best epoch is sought anew after an addition, so that no module is dropped because an earlier epoch
     /// validated best; false by default.
     pub restart_best_epoch: bool,
-    /// Whether the modules of a task are kept only if the validation accuracy is better with them than with a head on the
-    /// modules of earlier tasks; false by default.
+    /// Whether the modules of a task are dropped if a head on the modules of earlier tasks has a better validation accuracy;
+    /// false by default.
     pub only_with_gain: bool,
+    /// How many standard errors better that head must be, 0 or more; 1 by default. With 0 modules need a gain to be kept.
+    pub drop_margin: f64,
 }
 
 impl Default for ExpansionConfig {
@@ -93,9 +95,13 @@ impl Default for ExpansionConfig {
             test_spread: false,
             restart_best_epoch: false,
             only_with_gain: false,
+            drop_margin: 1.0,
         }
     }
 }
+
+/// The largest margin: no difference of accuracies is that many standard errors.
+const LARGEST_MARGIN: f64 = 1000.0;
 
 impl ExpansionConfig {
     /// Complains about values outside their range.
@@ -106,6 +112,14 @@ impl ExpansionConfig {
                 "expansion.threshold",
                 problem,
                 "use 0 or more; the paper uses 1.5 to 8",
+            ));
+        }
+        if !(0.0..=LARGEST_MARGIN).contains(&self.drop_margin) {
+            let problem = format!("{} is no margin", self.drop_margin);
+            return Err(Error::setting(
+                "expansion.drop_margin",
+                problem,
+                format!("use 0 to {LARGEST_MARGIN}"),
             ));
         }
         Ok(())

@@ -1,8 +1,15 @@
-//! Gain: modules that do not pay for themselves are dropped at the end of a task (ours, not the paper's).
+//! Gain: modules that cost more than they gain are dropped at the end of a task (ours, not the paper's).
 //!
 //! A task that grew has an alternative which costs nothing: the modules that were there before, with a head of its own. Their
 //! outputs are constants of the task, so that this head is trained in about a second, for as many epochs, and validated like
-//! any state. Unless the validation accuracy with the new modules is better, they are dropped.
+//! any state. If its validation accuracy is better by a margin, the new modules are dropped.
+//!
+//! ```text
+//! dropped if  a₀ - a >= margin · sqrt((a₀ (1 - a₀) + a (1 - a)) / n)     a₀ without, a with the modules; n images
+//! ```
+//!
+//! The margin, one standard error by default, is there because fifty validation images tell accuracies apart to ten points
+//! only, and the test for expansion has found the task's images unlike those of the old modules already.
 //!
 //! Frozen modules never change, so that the alternative can be computed when the task ends; it is no part of the state.
 
@@ -36,7 +43,7 @@ pub struct DroppedModules {
 pub enum DropReason {
     /// They were added after the epoch with the best validation accuracy.
     AfterBestEpoch,
-    /// The validation accuracy with them was not better than that of a head on the modules of earlier tasks.
+    /// A head on the modules of earlier tasks had a better validation accuracy.
     NoGain {
         /// Validation accuracy with the modules.
         with: f64,
@@ -52,6 +59,13 @@ impl DroppedModules {
             grown.iter().zip(kept).map(|(grown, kept)| grown.saturating_sub(*kept)).collect();
         modules.iter().any(|&modules| modules > 0).then_some(Self { modules, reason })
     }
+}
+
+/// Whether modules are dropped that have a validation accuracy of `with` where there is one of `without` them, both on so
+/// many images.
+pub(crate) fn costs_more_than_it_gains(with: f64, without: f64, images: usize, margin: f64) -> bool {
+    let variance = (with * (1.0 - with) + without * (1.0 - without)) / images.max(1) as f64;
+    without - with >= margin * variance.sqrt()
 }
 
 impl Model {
@@ -104,5 +118,20 @@ impl Model {
             }
         }
         Ok(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::costs_more_than_it_gains;
+
+    #[test]
+    fn modules_are_dropped_when_the_alternative_is_better_by_the_margin() {
+        // One standard error of two shares of about a half on fifty images is a tenth.
+        assert!(costs_more_than_it_gains(0.44, 0.56, 50, 1.0));
+        assert!(!costs_more_than_it_gains(0.46, 0.54, 50, 1.0));
+        assert!(costs_more_than_it_gains(0.5, 0.5, 50, 0.0) && !costs_more_than_it_gains(0.51, 0.5, 50, 0.0));
+        assert!(costs_more_than_it_gains(1.0, 1.0, 50, 1.0), "nothing to gain");
+        assert!(!costs_more_than_it_gains(0.9, 0.5, 50, 1.0));
     }
 }

@@ -291,6 +291,8 @@ impl GrowingTask {
         tensors::train(&mut module);
         layer.add(module)?;
         self.phase = Phase::projection(Some(request.layer), config.projection.epochs * self.steps);
+        // Without phases, the next test is after one epoch.
+        self.test_due |= !self.phase.is_projection();
         training.adam = config.optimiser.init();
         if config.expansion.restart_best_epoch {
             training.best = None;
