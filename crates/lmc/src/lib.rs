@@ -46,14 +46,17 @@
 //!    loss over the last batches that it was trained on ([`internals::module::statistics`]). The first task gives every
 //!    layer one random module. From the second task on, when a batch's mean loss is unusually high or low (|mean - μ| /
 //!    σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during projection. It
-//!    starts as the mean of the layer's modules, as a copy, or at random.
+//!    starts as the mean of the layer's modules, as a copy, or at random. With preset `Own` (ours) statistics are taken
+//!    once from all images of a task when it ends, and layers are tested between phases by the mean z of all images of
+//!    the new task ([`internals::growth::task_losses`]), because a few hundred images make no reliable window.
 //! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the
 //!    structural losses of the modules above it, so that its outputs fit them: the weighted losses of all modules are
 //!    in the objective. Meanwhile nothing is added or validated. A network's first epochs count as such a phase.
 //! 6. **Training** ([`internals::training`]) minimises cross-entropy + λ structural losses (of the head and of
 //!    trainable modules), batch by batch; by default a module's own structural loss trains its structural component
 //!    only. At the end the network of the epoch with the best validation accuracy is restored (modules added later are
-//!    dropped), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
+//!    dropped; with preset `Own` the best epoch comes after the last addition, and modules are dropped if a head on old
+//!    modules is clearly more accurate, [`internals::growth::gain`]), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
 //!    images.
 //! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of
 //!    one task: by the smallest structural loss or, ours, together with the likelihood of the head's and layers' losses
@@ -96,6 +99,8 @@ pub use events::Event;
 pub use file::history::{Act, History, HistoryEntry, LearnedFrom};
 pub use file::model_file::ModelFile;
 pub use forget::ForgetReport;
+pub use growth::gain::{DropReason, DroppedModules};
+pub use growth::task_losses::ExpansionTest;
 pub use inference::evaluation::{Accuracy, Counting, EvalCounts, Evaluation, Protocol, TestSet};
 pub use lmc_streams::{Picture, Preparation, Task};
 pub use merge::MergeReport;

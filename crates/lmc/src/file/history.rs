@@ -8,6 +8,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::growth::gain::DroppedModules;
+use crate::growth::task_losses::ExpansionTest;
 use crate::training::config::LearnerConfig;
 use crate::training::{TaskData, TaskReport};
 
@@ -109,6 +111,12 @@ pub struct LearnedFrom {
     pub val_accuracy: Option<f64>,
     /// The settings.
     pub config: LearnerConfig,
+    /// Tests for expansion on all images of the task, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<ExpansionTest>,
+    /// Modules that were added and not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedModules>,
 }
 
 impl LearnedFrom {
@@ -122,6 +130,8 @@ impl LearnedFrom {
             epochs: report.epochs,
             val_accuracy: report.val_accuracy,
             config,
+            tests: report.tests.clone(),
+            dropped: report.dropped.clone(),
         }
     }
 }

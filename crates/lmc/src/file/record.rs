@@ -17,17 +17,16 @@ use crate::file::LARGEST_FILE;
 use crate::file::history::History;
 use crate::file::model_file::ModelFile;
 use crate::file::tensor_file::{self, Tensors};
-use crate::inference::HeadChoice;
 use crate::inference::route::Route;
 use crate::inference::signature::{Signature, descriptor, statistics};
 use crate::inference::task_gaussian::TaskGaussian;
+use crate::inference::{HeadChoice, PredictionConfig, Routing};
 use crate::model::Model;
 use crate::module::statistics::Statistics;
 use crate::module::{LocalModule, Origin};
 use crate::network::head::{Head, HeadConfig};
 use crate::network::layer::Layer;
 use crate::network::{Network, NetworkConfig};
-use crate::presets::Preset;
 use crate::tensors::{self, NamedTensor, Role, Visitor, Walk};
 use crate::training::config::{EpochBudget, LearnerConfig};
 
@@ -136,10 +135,10 @@ impl ModelRecord {
             // Earlier versions cropped all pictures, and gave epochs by the number of images to models of the preset
             // `own` without writing either down.
             None => {
-                let mut own = Preset::Own.learner();
-                own.prediction.head_choice = HeadChoice::TaskGaussian;
-                if learner == (LearnerConfig { budget: EpochBudget::Fixed, ..own.clone() }) {
-                    learner = own;
+                let (routing, head_choice) = (Routing::AsLearned, HeadChoice::TaskGaussian);
+                let prediction = PredictionConfig { routing, head_choice, ..PredictionConfig::default() };
+                if learner == (LearnerConfig { prediction, ..LearnerConfig::default() }) {
+                    learner.budget = EpochBudget::ByImages;
                 }
                 Preparation { size, channels, ..Preparation::default() }
             }

@@ -71,17 +71,11 @@ pub struct PredictionConfig {
     pub head_choice: HeadChoice,
     /// Share of a layer's weight that may be left out when the modules of a route run, 0 to below 1; 0.005 by default. 0
     /// runs all modules that a head sees.
-    // The default is not written: runs of earlier versions, whose configuration has no such field, go on.
-    #[serde(skip_serializing_if = "is_default_share")]
     pub negligible_weight: f64,
 }
 
 /// Share of a layer's weight that is negligible by default.
 const NEGLIGIBLE: f64 = 0.005;
-
-fn is_default_share(share: &f64) -> bool {
-    *share == NEGLIGIBLE
-}
 
 impl Default for PredictionConfig {
     fn default() -> Self {

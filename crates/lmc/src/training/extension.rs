@@ -62,7 +62,7 @@ pub struct ExtensionReport {
 }
 
 /// Features of images, computed once: the trunk is frozen.
-struct FeatureSet {
+pub(crate) struct FeatureSet {
     /// Row by row.
     features: Vec<f32>,
     length: usize,
@@ -71,7 +71,7 @@ struct FeatureSet {
 
 impl FeatureSet {
     /// Features of all images of a set behind the modules that a head sees.
-    fn new(
+    pub(crate) fn new(
         predictor: &Predictor,
         head: usize,
         batches: &BatchConfig,
@@ -91,8 +91,13 @@ impl FeatureSet {
         Ok(Self { features, length, labels })
     }
 
+    /// Number of images.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
     /// Some of the rows, with their labels.
-    fn rows(&self, positions: &[usize], device: &Device) -> (Tensor<2>, Vec<u32>) {
+    pub(crate) fn rows(&self, positions: &[usize], device: &Device) -> (Tensor<2>, Vec<u32>) {
         let mut rows = Vec::with_capacity(positions.len() * self.length);
         for &at in positions {
             rows.extend_from_slice(&self.features[at * self.length..(at + 1) * self.length]);
@@ -102,7 +107,7 @@ impl FeatureSet {
     }
 
     /// Accuracy of a head without gradients; `None` without images.
-    fn accuracy(&self, head: &Head, device: &Device) -> Option<f64> {
+    pub(crate) fn accuracy(&self, head: &Head, device: &Device) -> Option<f64> {
         self.accuracy_among(head, head.classes.len(), device)
     }
 
