@@ -28,6 +28,7 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord
             val_accuracy: None,
             modules_before: vec![number],
             modules: vec![number + 1],
+            ..TaskReport::default()
         },
         after: measured(after),
         end: measured(end[number]),

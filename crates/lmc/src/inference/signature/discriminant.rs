@@ -26,6 +26,9 @@ const HALF: f64 = LENGTH as f64 / 2.0;
 /// What is added to the diagonal, as a share of its mean: numbers that never vary have no variance.
 const RIDGE: f64 = 1e-6;
 
+/// The least that is added: of very few images no number may vary at all.
+const SMALLEST: f64 = 1e-6;
+
 /// Compares tasks by their signatures.
 #[derive(Clone, Debug)]
 pub struct Discriminant {
@@ -137,7 +140,7 @@ fn pooled(signatures: &[&Signature]) -> Vec<f64> {
     }
     let diagonal = |row: usize| row * (row + 3) / 2;
     let ridge = RIDGE * (0..LENGTH).map(|row| triangle[diagonal(row)]).sum::<f64>() / LENGTH as f64;
-    let ridge = ridge.max(f64::MIN_POSITIVE.sqrt());
+    let ridge = ridge.max(SMALLEST);
     for row in 0..LENGTH {
         let end = diagonal(row);
         triangle[end - row..end].iter_mut().for_each(|number| *number *= kept);

@@ -12,6 +12,9 @@ use crate::inference::cholesky::{cholesky, solve};
 /// What is added to the diagonal, as a share of its mean.
 const RIDGE: f64 = 1e-6;
 
+/// The least that is added: of very few images no number may vary at all.
+const SMALLEST: f64 = 1e-6;
+
 /// The classes of one task, in units of its covariance.
 #[derive(Clone, Debug)]
 pub struct OwnDistance {
@@ -27,7 +30,7 @@ impl OwnDistance {
         let kept = images / (LENGTH as f64 + images);
         let at = |row: usize, column: usize| f64::from(signature.within[row * (row + 1) / 2 + column]);
         let mean = (0..LENGTH).map(|row| at(row, row)).sum::<f64>() / LENGTH as f64;
-        let ridge = (RIDGE * mean).max(f64::MIN_POSITIVE.sqrt());
+        let ridge = (RIDGE * mean).max(SMALLEST);
         let covariance = |row: usize, column: usize| {
             if row == column { at(row, row) + ridge } else { kept * at(row, column) }
         };
