@@ -46,7 +46,7 @@
 //!    loss over the last batches that it was trained on ([`internals::module::statistics`]). The first task gives every
 //!    layer one random module. From the second task on, when a batch's mean loss is unusually high or low (|mean - μ| /
 //!    σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during projection. It
-//!    starts as the mean of the layer's modules, as a copy, or at random. With preset `Own` (ours) statistics are taken
+//!    starts as the mean of the layer's modules, as a copy, or at random. With switches of ours statistics are taken
 //!    once from all images of a task when it ends, and layers are tested between phases by the mean z of all images of
 //!    the new task ([`internals::growth::task_losses`]), because a few hundred images make no reliable window.
 //! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::growth::expansion::{ExpansionTiming, Initialisation, Outliers};
+use crate::growth::expansion::{Initialisation, Outliers};
 use crate::inference::{HeadChoice, PredictionConfig, Routing};
-use crate::module::statistics::StatisticsSource;
 use crate::network::composition::{Prior, Relatedness};
 use crate::training::config::{EpochBudget, LearnerConfig};
 
@@ -106,13 +105,6 @@ impl Preset {
                 let (routing, head_choice) = (Routing::AsLearned, HeadChoice::Signature);
                 config.prediction = PredictionConfig { routing, head_choice, ..config.prediction };
                 config.budget = EpochBudget::ByImages;
-                config.statistics.source = StatisticsSource::TaskEnd;
-                config.statistics.scale_partial_batches = true;
-                config.expansion.timing = ExpansionTiming::BetweenPhases;
-                config.expansion.restart_best_epoch = true;
-                config.expansion.only_with_gain = true;
-                // Four layers grow within forty of a hundred epochs.
-                config.projection.epochs = 10;
             }
         }
         config

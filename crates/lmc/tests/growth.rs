@@ -1,4 +1,4 @@
-//! Laws of growth on few images (preset `own`): what is known adds nothing, what is other adds a module, no module is kept
+//! Laws of growth by all images of a task (`expansion.timing = "between_phases"`): what is known adds nothing, what is other adds a module, no module is kept
 //! without gain, and an interrupted task ends with the same bits.
 #![allow(clippy::unwrap_used)]
 
@@ -7,6 +7,8 @@ mod small;
 use std::path::Path;
 
 use burn::tensor::Device;
+use lmc::internals::growth::expansion::ExpansionTiming;
+use lmc::internals::module::statistics::StatisticsSource;
 use lmc::{DropReason, Error, Event, LearnerConfig, Model, NetworkConfig, Preset, Task, TaskReport};
 use lmc_streams::{Catalog, DataDirs, Looks, Seed, Split, TaskSet, Transform};
 
@@ -14,7 +16,11 @@ use lmc_streams::{Catalog, DataDirs, Looks, Seed, Split, TaskSet, Transform};
 fn config(epochs: usize) -> LearnerConfig {
     let mut config = Preset::Own.learner();
     config.batch = 32;
-    config.expansion.only_with_gain = false;
+    config.statistics.source = StatisticsSource::TaskEnd;
+    config.statistics.scale_partial_batches = true;
+    config.expansion.timing = ExpansionTiming::BetweenPhases;
+    config.expansion.restart_best_epoch = true;
+    config.projection.epochs = 10;
     config.scale_epochs(epochs, 5);
     config
 }

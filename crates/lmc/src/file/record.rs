@@ -199,6 +199,7 @@ pub(crate) fn plain(network: &Network) -> Vec<NamedTensor> {
             ("counts", vec![classes], signature.counts.clone()),
             ("means", vec![classes, descriptor::LENGTH], means),
             ("within", vec![statistics::TRIANGLE], signature.within.clone()),
+            ("nuisance", vec![statistics::TRIANGLE], signature.nuisance.clone()),
         ] {
             all.push(NamedTensor { name: name(part), shape, values });
         }
@@ -406,7 +407,8 @@ impl Load<'_> {
         let means = part("means", &[classes, descriptor::LENGTH])?;
         let means = means.chunks(descriptor::LENGTH).map(<[f32]>::to_vec).collect();
         let within = part("within", &[statistics::TRIANGLE])?;
-        let signature = Signature { counts, means, within, limit: record.limit };
+        let nuisance = part("nuisance", &[statistics::TRIANGLE])?;
+        let signature = Signature { counts, means, within, nuisance, limit: record.limit };
         if !signature.fits(classes) {
             return Err(damaged(self.path, format!("the signature of task '{task}' is impossible")));
         }

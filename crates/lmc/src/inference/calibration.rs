@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use lmc_streams::{BatchConfig, TaskSet};
+use lmc_streams::{BatchConfig, Seed, TaskSet};
 
 use super::evaluation::Protocol;
 use super::route::Route;
@@ -161,7 +161,8 @@ impl Model {
     fn signature(&self, head: usize, data: TaskData<'_>) -> Result<Signature> {
         let describer = Describer::of(&self.network.config);
         let classes = self.network.heads[head].classes.len();
-        let mut signature = Signature::learn(&describer, classes, data)?;
+        let seed = Seed::root(self.seed).named("signature").named(data.name);
+        let mut signature = Signature::learn(&describer, classes, data, &seed)?;
         if data.val.len() >= FEWEST
             && let Some(distance) = OwnDistance::new(&signature)
         {

@@ -6,23 +6,28 @@
 //! | file | idea |
 //! | --- | --- |
 //! | [`descriptor`] | 282 numbers that say how an image looks; the same in all models |
-//! | [`statistics`] | class means and covariance of a task's descriptors, collected once when the task is learned |
+//! | [`statistics`] | class means and covariances of a task's descriptors, collected once when the task is learned |
+//! | [`changes`] | what a picture suffers on its way: light, noise, other sizes, compression |
+//! | [`resample`] | pictures of other sizes |
 //! | [`discriminant`] | compares tasks by their statistics: a log-likelihood for each |
 //! | [`distance`] | how far an image is from all classes of one task: what is far is new |
 //!
 //! Statistics of one task never change when another is learned, and models are merged by putting theirs side by side.
 
+pub mod changes;
 pub mod descriptor;
 pub mod discriminant;
 pub mod distance;
+pub mod resample;
 pub mod statistics;
 
-use lmc_streams::{Batch, BatchConfig, TaskSet};
+use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::network::NetworkConfig;
 use crate::training::TaskData;
+use changes::Change;
 pub use descriptor::Describer;
 pub use discriminant::Discriminant;
 pub use distance::OwnDistance;
@@ -62,11 +67,37 @@ impl Describer {
 }
 
 impl Signature {
-    /// Collects the statistics of a task with so many classes from its training images.
-    pub(crate) fn learn(describer: &Describer, classes: usize, data: TaskData<'_>) -> Result<Self> {
+    /// Collects the statistics of a task with so many classes from its training images, and from a changed copy of each of
+    /// every kind of change.
+    pub(crate) fn learn(
+        describer: &Describer,
+        classes: usize,
+        data: TaskData<'_>,
+        seed: &Seed,
+    ) -> Result<Self> {
         let mut collected = Collector::new(classes);
-        describer
-            .each(data.train, data, &mut |label, descriptor| collected.add(label as usize, descriptor))?;
+        let mut batches = BatchConfig::stored(AT_ONCE).init(data.train)?;
+        let mut batch = Batch::default();
+        while batches.fill(&mut batch) {
+            data.check_stop()?;
+            let size = (batch.images.len() / batch.labels.len().max(1)).max(1);
+            let places = batch.images.par_chunks(size).zip(&batch.positions);
+            let described: Vec<(Vec<f32>, Vec<Vec<f32>>)> = places
+                .map(|(image, &position)| {
+                    let planes = describer.planes(image);
+                    let seed = seed.numbered(u64::from(position));
+                    let changed = Change::ALL.map(|change| change.apply(&planes, &seed));
+                    let changed = changed.iter().map(|planes| describer.describe_planes(planes));
+                    (describer.describe_planes(&planes), changed.collect())
+                })
+                .collect();
+            for (&label, (descriptor, changed)) in batch.labels.iter().zip(&described) {
+                collected.add(label as usize, descriptor);
+                for (change, changed) in Change::ALL.iter().zip(changed) {
+                    collected.add_change(descriptor, changed, change.weight());
+                }
+            }
+        }
         Ok(collected.finish())
     }
 }

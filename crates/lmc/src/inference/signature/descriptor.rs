@@ -17,6 +17,8 @@
 
 use std::f64::consts::PI;
 
+use super::resample::Resample;
+
 /// Version of the descriptor. Any change of a number is a new one.
 pub const VERSION: u32 = 1;
 
@@ -85,7 +87,7 @@ impl Describer {
         }
         Self {
             channels,
-            resample: (side != SIDE).then(|| Resample::new(side)),
+            resample: (side != SIDE).then(|| Resample::new(side, SIDE)),
             levels: (0..GREYS).map(|grey| LEVELS.map(|at| level(grey, at))).collect(),
             cosines8: cosines(),
             cosines4: cosines(),
@@ -96,7 +98,25 @@ impl Describer {
     /// Describes an image: `[channel, row, column]`, values from 0 to 1. Numbers that are missing count as 0, and numbers
     /// that are not finite too.
     pub fn describe(&self, image: &[f32]) -> Vec<f32> {
-        let (channels, saturation) = self.opponent_colours(image);
+        self.describe_planes(&self.planes(image))
+    }
+
+    /// Red, green and blue of an image at the side that is described.
+    pub fn planes(&self, image: &[f32]) -> [Vec<f32>; 3] {
+        std::array::from_fn(|channel| {
+            let channel = channel.min(self.channels.saturating_sub(1));
+            let size = image.len() / self.channels.max(1);
+            let values = image.get(channel * size..(channel + 1) * size).unwrap_or_default();
+            match &self.resample {
+                Some(resample) => resample.apply(values),
+                None => values.to_vec(),
+            }
+        })
+    }
+
+    /// Describes red, green and blue planes at the side that is described.
+    pub fn describe_planes(&self, planes: &[Vec<f32>; 3]) -> Vec<f32> {
+        let (channels, saturation) = opponent_colours(planes);
         let mut numbers = Vec::with_capacity(LENGTH);
         let maps = self.maps(&channels);
         let moments: Vec<Moments> = maps.iter().map(|map| Moments::of(map)).collect();
@@ -108,33 +128,6 @@ impl Describer {
         }
         debug_assert_eq!(numbers.len(), LENGTH);
         numbers
-    }
-
-    /// The opponent colours of an image, and its saturation.
-    fn opponent_colours(&self, image: &[f32]) -> ([Box<Plane>; 3], Box<Plane>) {
-        let plane = |channel: usize| -> Box<Plane> {
-            let channel = channel.min(self.channels.saturating_sub(1));
-            let size = image.len() / self.channels.max(1);
-            let values = image.get(channel * size..(channel + 1) * size).unwrap_or_default();
-            let mut plane = Box::new([0.0; PIXELS]);
-            match &self.resample {
-                Some(resample) => resample.apply(values, &mut plane),
-                None => plane.iter_mut().zip(values).for_each(|(to, from)| *to = *from),
-            }
-            // Comparisons with what is no number are false.
-            plane.iter_mut().for_each(|value| *value = if *value > 0.0 { value.min(1.0) } else { 0.0 });
-            plane
-        };
-        let (mut a, mut b, mut c) = (plane(0), plane(1), plane(2));
-        let mut saturation = Box::new([0.0; PIXELS]);
-        for at in 0..PIXELS {
-            let (red, green, blue) = (a[at], b[at], c[at]);
-            saturation[at] = red.max(green).max(blue) - red.min(green).min(blue);
-            a[at] = (red + green + blue) / 3.0;
-            b[at] = (red - green) / 2.0;
-            c[at] = (red + green - 2.0 * blue) / 4.0;
-        }
-        ([a, b, c], saturation)
     }
 
     /// The maps whose correlations are described.
@@ -207,6 +200,27 @@ impl Describer {
             }
         }
     }
+}
+
+/// The opponent colours of an image, and its saturation.
+fn opponent_colours(planes: &[Vec<f32>; 3]) -> ([Box<Plane>; 3], Box<Plane>) {
+    let plane = |values: &[f32]| -> Box<Plane> {
+        let mut plane = Box::new([0.0; PIXELS]);
+        // Comparisons with what is no number are false.
+        let clamped = |value: f32| if value > 0.0 { value.min(1.0) } else { 0.0 };
+        plane.iter_mut().zip(values).for_each(|(to, from)| *to = clamped(*from));
+        plane
+    };
+    let [mut a, mut b, mut c] = [plane(&planes[0]), plane(&planes[1]), plane(&planes[2])];
+    let mut saturation = Box::new([0.0; PIXELS]);
+    for at in 0..PIXELS {
+        let (red, green, blue) = (a[at], b[at], c[at]);
+        saturation[at] = red.max(green).max(blue) - red.min(green).min(blue);
+        a[at] = (red + green + blue) / 3.0;
+        b[at] = (red - green) / 2.0;
+        c[at] = (red + green - 2.0 * blue) / 4.0;
+    }
+    ([a, b, c], saturation)
 }
 
 /// A map less its mean, and its variance.
@@ -412,43 +426,4 @@ fn sum(values: impl Iterator<Item = f32>) -> f32 {
 
 fn log(value: f32) -> f32 {
     libm::log(f64::from(value)) as f32
-}
-
-/// Resampling of a square plane to [`SIDE`]: linear interpolation, or means over what falls together.
-#[derive(Clone, Debug)]
-struct Resample {
-    side: usize,
-    /// For each row or column of the result, the first that it takes from, and their shares.
-    shares: Vec<(usize, Vec<f32>)>,
-}
-
-impl Resample {
-    fn new(side: usize) -> Self {
-        let scale = side as f64 / SIDE as f64;
-        let reach = scale.max(1.0);
-        let shares = (0..SIDE).map(|at| {
-            let centre = (at as f64 + 0.5) * scale - 0.5;
-            let first = (centre - reach).ceil().max(0.0) as usize;
-            let last = ((centre + reach).floor() as usize).min(side.saturating_sub(1));
-            let share = |from: usize| (1.0 - (from as f64 - centre).abs() / reach).max(0.0);
-            let shares: Vec<f64> = (first..=last).map(share).collect();
-            let total: f64 = shares.iter().sum();
-            (first, shares.iter().map(|share| (share / total) as f32).collect())
-        });
-        Self { side, shares: shares.collect() }
-    }
-
-    fn apply(&self, from: &[f32], to: &mut Plane) {
-        let mut narrow = vec![0.0_f32; self.side * SIDE];
-        for (row, narrow) in from.chunks_exact(self.side).zip(narrow.chunks_exact_mut(SIDE)) {
-            for (value, (first, shares)) in narrow.iter_mut().zip(&self.shares) {
-                *value = row[*first..].iter().zip(shares).map(|(value, share)| value * share).sum();
-            }
-        }
-        for (row, (first, shares)) in to.chunks_exact_mut(SIDE).zip(&self.shares) {
-            for (share, from) in shares.iter().zip(narrow[first * SIDE..].chunks_exact(SIDE)) {
-                row.iter_mut().zip(from).for_each(|(sum, value)| *sum += share * value);
-            }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Discriminant: which task an image is of, from the signatures of all tasks (linear discriminant analysis over classes).
 //!
 //! ```text
-//! W     = mean over tasks of W_t                    covariance within classes, pooled
+//! W     = mean over tasks of W_t                    covariance within classes and of the changes of `changes`, pooled
 //! S     = W with off-diagonals times 1 - l,         l = d/2 / (d/2 + N): the fewer images, the less they say of covariances
 //! e_t   = tr(S⁻¹ W_t) / d                           how wide the task is in units of S
 //! B_t   = variance of class means beyond what e_t alone would give
@@ -84,7 +84,7 @@ impl Discriminant {
                 (f64::from(count), offset.collect())
             })
             .collect();
-        let width = trace_of_product(inverse, &signature.within) / length;
+        let width = trace_of_product(inverse, signature) / length;
         let scarcity = classes.iter().map(|(count, _)| 1.0 / count).sum::<f64>() / classes.len() as f64;
         let applied: Vec<Vec<f64>> = classes.iter().map(|(_, offset)| apply(offset)).collect();
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -129,14 +129,11 @@ impl Discriminant {
 /// Covariance within classes of all tasks, its off-diagonals shrunk: the lower triangle.
 fn pooled(signatures: &[&Signature]) -> Vec<f64> {
     let tasks = signatures.len() as f64;
-    let freedom = |signature: &&Signature| (signature.images() - signature.classes() as f64).max(1.0);
-    let worth = tasks * tasks / signatures.iter().map(|signature| 1.0 / freedom(signature)).sum::<f64>();
+    let worth = tasks * tasks / signatures.iter().map(|signature| 1.0 / signature.freedom()).sum::<f64>();
     let kept = worth / (HALF + worth);
     let mut triangle = vec![0.0; signatures[0].within.len()];
     for signature in signatures {
-        for (sum, &number) in triangle.iter_mut().zip(&signature.within) {
-            *sum += f64::from(number) / tasks;
-        }
+        triangle.iter_mut().zip(signature.spread()).for_each(|(sum, number)| *sum += number / tasks);
     }
     let diagonal = |row: usize| row * (row + 3) / 2;
     let ridge = RIDGE * (0..LENGTH).map(|row| triangle[diagonal(row)]).sum::<f64>() / LENGTH as f64;
@@ -176,15 +173,14 @@ fn inverse(triangle: &[f64]) -> Option<Vec<f64>> {
     Some(inverse)
 }
 
-/// Trace of the product of a symmetric matrix and one that is given by its lower triangle.
-fn trace_of_product(matrix: &[f64], triangle: &[f32]) -> f64 {
+/// Trace of the product of a symmetric matrix and the covariance of a task.
+fn trace_of_product(matrix: &[f64], signature: &Signature) -> f64 {
+    let mut spread = signature.spread();
     let mut trace = 0.0;
     for row in 0..LENGTH {
-        let start = row * (row + 1) / 2;
-        let line = &triangle[start..=start + row];
-        for (column, &number) in line.iter().enumerate() {
+        for (column, number) in spread.by_ref().take(row + 1).enumerate() {
             let twice = if column == row { 1.0 } else { 2.0 };
-            trace += twice * matrix[row * LENGTH + column] * f64::from(number);
+            trace += twice * matrix[row * LENGTH + column] * number;
         }
     }
     trace
