@@ -7,6 +7,8 @@
 //! Frozen modules, those of earlier tasks, come first, packed for the fused kernels. A module that the current task
 //! added is trainable and comes last.
 
+use std::sync::OnceLock;
+
 use burn::tensor::{Device, Tensor};
 use lmc_kernels::{Kernels, weighted_sum};
 
@@ -28,8 +30,9 @@ pub struct Layer {
 /// The frozen modules of a layer, packed for the fused kernels.
 #[derive(Clone, Debug)]
 struct PackedModules {
-    /// For inputs that need a gradient.
-    tracked: FrozenModules,
+    /// For inputs that need a gradient, on the autodiff device. Packed when the first one comes: autodiff remembers every
+    /// operation until the next backward pass, which a model that is only loaded never sees.
+    tracked: OnceLock<FrozenModules>,
     /// For all other inputs, on the device beneath autodiff.
     inner: FrozenModules,
 }
@@ -120,10 +123,7 @@ impl Layer {
             [] => None,
             frozen => {
                 let inner: Vec<LocalModule> = frozen.iter().map(without_gradients).collect();
-                Some(PackedModules {
-                    tracked: FrozenModules::new(frozen)?,
-                    inner: FrozenModules::new(&inner)?,
-                })
+                Some(PackedModules { tracked: OnceLock::new(), inner: FrozenModules::new(&inner)? })
             }
         };
         Ok(())
@@ -169,7 +169,14 @@ impl Layer {
     ) -> Result<Option<(Tensor<5>, Tensor<2>)>> {
         let Some(packed) = &self.packed else { return Ok(None) };
         if input.is_tracked() {
-            return packed.tracked.respond(input, cached, attached).map(Some);
+            let tracked = match packed.tracked.get() {
+                Some(tracked) => tracked,
+                None => {
+                    let modules = FrozenModules::new(&self.modules[..self.frozen_count()])?;
+                    packed.tracked.get_or_init(|| modules)
+                }
+            };
+            return tracked.respond(input, cached, attached).map(Some);
         }
         let (outputs, losses) = packed.inner.respond(&input.clone().without_autodiff(), cached, false)?;
         Ok(Some((Tensor::from_inner(outputs), Tensor::from_inner(losses))))
