@@ -78,7 +78,7 @@ impl Progress {
                 self.bar.set_message(format!("loss {loss:.3}{accuracy} modules {}", self.modules));
             }
             Event::ExpansionTested(test) => {
-                self.say(&format!("  epoch {}: {}", test.epoch + 1, tested(test)))
+                self.say(&format!("  epoch {}: {}", test.epoch + 1, tested(test)));
             }
             Event::Expanded { layer, z, epoch, .. } => {
                 let z: Vec<String> = z.iter().map(|z| format!("{z:.1}")).collect();

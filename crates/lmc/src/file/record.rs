@@ -62,7 +62,7 @@ struct HeadRecord {
 }
 
 /// A signature in a file, besides its tensors.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SignatureRecord {
     /// Version of the descriptor: numbers of different versions cannot be compared.

@@ -9,7 +9,7 @@
 //! | 63 | correlations of ten maps (channels, their derivatives, distance from the centre), deviations and means |
 //! | 45 | autocorrelation of each channel and of its second derivative |
 //!
-//! Channels are opponent colours: `o0 = (r+g+b)/3`, `o1 = (r-g)/2`, `o2 = (r+g-2b)/4`. A constant [`FLOOR`] is added before
+//! Channels are opponent colours: `o0 = (r+g+b)/3`, `o1 = (r-g)/2`, `o2 = (r+g-2b)/4`. A constant `FLOOR` is added before
 //! every logarithm and division: what is fainter is noise, and a grey image has chroma numbers that are constant, not
 //! infinite. Images of another side than 32 are resampled to it.
 //!
