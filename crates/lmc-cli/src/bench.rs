@@ -6,11 +6,12 @@ use clap::Args;
 use lmc_bench::{Case, cases, matrix_multiply_peak};
 use lmc_kernels::Kernels;
 use lmc_kernels::instruction_set::InstructionSet;
+use lmc_streams::generated::Family;
 use lmc_streams::{Catalog, DataDirs, OwnTask, Task, TaskSet};
 use serde::Serialize;
 
 use crate::compute::DeviceName;
-use crate::{bench_growth, bench_methods, output};
+use crate::{bench_growth, bench_methods, bench_signature, output};
 
 /// How long a training step and a forward pass take on this machine.
 ///
@@ -22,15 +23,16 @@ use crate::{bench_growth, bench_methods, output};
   lmc bench                      all workloads, about half a minute
   lmc bench --growth             1 to 16 modules per layer
   lmc bench --methods            LMC and the baselines
+  lmc bench --only signature     finding the task of an image by how it looks
   lmc bench --threads 1 --json   for scripts
   lmc bench --only w2 --plain    one workload, and burn's own operations for comparison")]
 pub struct Bench {
     /// Threads; all cores if not given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Only these workloads, by commas: w1, w2, w3, w3s, single.
+    /// Only these workloads, by commas: w1, w2, w3, w3s, single; or signature alone, finding the task of an image.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
-    #[arg(value_parser = ["w1", "w2", "w3", "w3s", "single"])]
+    #[arg(value_parser = ["w1", "w2", "w3", "w3s", "single", SIGNATURE])]
     only: Vec<String>,
     /// Measured time for each workload and mode.
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
@@ -51,6 +53,9 @@ pub struct Bench {
     #[arg(long)]
     json: bool,
 }
+
+/// What is measured in another way than workloads.
+const SIGNATURE: &str = "signature";
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
@@ -88,6 +93,13 @@ pub fn run(bench: &Bench) -> Result<()> {
     let threads = usize::from(bench.threads.unwrap_or(0));
     // One pool for our kernels and for burn; a number of threads may be too large for the machine to start.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    if bench.only.iter().any(|name| name == SIGNATURE) {
+        if bench.only.len() > 1 || bench.plain {
+            let problem = "signature is measured alone";
+            return Err(lmc::Error::setting("--only", problem, "name it without others").into());
+        }
+        return bench_signature::run(bench.seconds, bench.json);
+    }
     if bench.growth {
         return bench_growth::run(bench.seconds, &device, bench.json);
     }
@@ -170,7 +182,12 @@ fn table(report: &Report) -> String {
 
 /// A generated task with one batch of 64 images to train on, and none to validate.
 pub fn one_batch() -> Result<Task> {
+    one_batch_of(Family::Objects)
+}
+
+/// The same of any family.
+pub fn one_batch_of(family: Family) -> Result<Task> {
     let own = OwnTask { name: "bench".into(), val_fraction: 0.0, ..OwnTask::default() };
-    let task = own.read("generated-objects", &Catalog::new(DataDirs::default()))?;
+    let task = own.read(family.name(), &Catalog::new(DataDirs::default()))?;
     Ok(Task { train: task.train.thinned(64), val: TaskSet::empty(), ..task })
 }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lmc::{Accuracy, Error, EvalCounts, Model, Protocol};
+use lmc::{Accuracy, Counting, Error, EvalCounts, Model, Protocol};
 use lmc_streams::{Catalog, StreamRequest, TaskSet};
 use serde::Serialize;
 
 use crate::compute::Compute;
-use crate::inference_options::InferenceOptions;
+use crate::inference_options::{InferenceOptions, say_what_is_missing};
 use crate::learn::{Source, evaluate};
 use crate::output::{percent, print, print_json, print_text, spinner, table};
 
@@ -23,7 +23,11 @@ use crate::output::{percent, print, print_json, print_text, spinner, table};
 
 Protocols: 'task given' and 'batches of one task' take batches of one task, with its name and
 without. 'mixed batches' shuffles all images of the command into batches. 'single images' takes
-each image on its own. Images are the test split of the data, or all if there is none.")]
+each image on its own. Images are the test split of the data, or all if there is none.
+
+An answer counts if the name of the class is right; with --strict, if the task is right as well.
+'paper's count' is what the paper's tables count, of batches of one task: the position of the
+label, whichever task answered.")]
 pub struct Arguments {
     /// The model file.
     model: PathBuf,
@@ -39,6 +43,9 @@ pub struct Arguments {
     /// Pictures of no task that the model knows: the share that is called new. May be repeated.
     #[arg(long, value_name = "DATA")]
     unseen: Vec<String>,
+    /// Count an answer only if the task is right too, not the name of the class alone.
+    #[arg(long)]
+    strict: bool,
     /// Evaluate at most this many pictures of each task, evenly spread over its classes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     at_most: Option<u32>,
@@ -55,7 +62,14 @@ pub struct Arguments {
 struct Evaluated {
     task: String,
     images: usize,
+    /// By class name, or with `--strict` by task and class name.
     accuracy: Accuracy,
+    /// By label position, whichever task answered.
+    paper_count: Accuracy,
+    /// How answers were counted in `accuracy`.
+    counted: Counting,
+    /// Share of single images whose task was found.
+    task_found: f64,
     /// Share that is called new, of at most 1000 images.
     #[serde(skip_serializing_if = "Option::is_none")]
     novel: Option<f64>,
@@ -96,6 +110,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     }
     let mut model = Model::load_on(&arguments.model, &device)?;
     arguments.inference.apply(&mut model);
+    say_what_is_missing(&model)?;
+    let counting = if arguments.strict { Counting::TaskAndName } else { Counting::Name };
     let mut sets = Vec::new();
     for (name, source) in arguments.task.iter().zip(&arguments.data) {
         model.head(name)?;
@@ -120,7 +136,10 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
         results.push(Evaluated {
             task: model.network.heads[*head].task.clone(),
             images: found.single.images,
-            accuracy: found.accuracy(),
+            accuracy: found.accuracy(counting),
+            paper_count: found.accuracy(Counting::Label),
+            counted: counting,
+            task_found: found.single.share(*head),
             novel: model.novel_share(&set.thinned(IMAGES_FOR_NOVELTY))?,
             confusion: Confusion {
                 task_batches: by_task(&model, &found.task_batch),
@@ -155,7 +174,7 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
 
 /// All protocols, in the order of the columns.
 const PROTOCOLS: [Protocol; 4] =
-    [Protocol::TaskGiven, Protocol::TaskBatch, Protocol::Mixed, Protocol::Single];
+    [Protocol::Single, Protocol::Mixed, Protocol::TaskBatch, Protocol::TaskGiven];
 
 /// Accuracies, and which heads classified.
 fn print_tasks(results: &[Evaluated]) -> Result<()> {
@@ -165,6 +184,8 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         .map(|result| {
             let mut row = vec![result.task.clone(), result.images.to_string()];
             row.extend(PROTOCOLS.map(|protocol| cell(result.accuracy.of(protocol))));
+            row.push(percent(result.task_found));
+            row.push(cell(result.paper_count.of(Protocol::TaskBatch)));
             row.push(result.novel.map_or_else(|| "?".into(), percent));
             row
         })
@@ -178,16 +199,23 @@ fn print_tasks(results: &[Evaluated]) -> Result<()> {
         let images: usize = results.iter().map(|result| result.images).sum();
         let mut row = vec!["mean".into(), images.to_string()];
         row.extend(PROTOCOLS.map(mean));
+        let tasks = results.len() as f64;
+        row.push(percent(results.iter().map(|result| result.task_found).sum::<f64>() / tasks));
+        let counts: Option<Vec<f64>> =
+            results.iter().map(|result| result.paper_count.of(Protocol::TaskBatch)).collect();
+        row.push(cell(counts.map(|counts| counts.iter().sum::<f64>() / tasks)));
         row.push(String::new());
         rows.push(row);
     }
     let titles = [
         "task",
         "images",
-        "task given",
-        "batches of one task",
-        "mixed batches",
         "single images",
+        "mixed batches",
+        "batches of one task",
+        "task given",
+        "task found",
+        "paper's count",
         "called new",
     ];
     print_text(&table(&titles, &titles[1..], rows))?;

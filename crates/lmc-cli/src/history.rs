@@ -64,6 +64,7 @@ fn row(dated: &Dated<'_>) -> Vec<String> {
             };
             (format!("more for '{task}', version {head} of its head{more}"), Some(from))
         }
+        Act::Calibrated { task, .. } => (format!("calibrated '{task}'"), None),
         Act::Merged { models } => (format!("merged {}", models.join(", ")), None),
         Act::Renamed { task, class: true, from, to } => {
             (format!("class '{from}' of '{task}' became '{to}'"), None)

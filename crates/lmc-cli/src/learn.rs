@@ -8,8 +8,8 @@ use clap::Args;
 use lmc::internals::file::partial::TaskIdentity;
 use lmc::internals::training::config::EpochBudget;
 use lmc::{
-    Error, Evaluation, Event, LearnerConfig, Model, ModelConfig, ModelFile, NetworkConfig, Preparation,
-    Preset, TaskData, TaskReport, TestSet,
+    Counting, Error, Evaluation, Event, LearnerConfig, Model, ModelConfig, ModelFile, NetworkConfig,
+    Preparation, Preset, TaskData, TaskReport, TestSet,
 };
 use lmc_streams::{Catalog, FitKind, OwnTask, ReadReport, Resampling, Seed, Task, TaskSet};
 use serde::Serialize;
@@ -92,12 +92,54 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct OldTask {
     task: String,
-    /// In batches of the task, which is not given.
+    /// On single images, whose task is not given.
     before: f64,
     after: f64,
-    /// In batches of the task, which is given.
+    /// The task is given.
     task_given_before: f64,
     task_given_after: f64,
+    /// Share of single images whose task was found.
+    task_found_before: f64,
+    task_found_after: f64,
+}
+
+impl OldTask {
+    fn new(task: &str, head: usize, before: &Evaluation, after: &Evaluation) -> Self {
+        let single = |found: &Evaluation| found.single.counted(Counting::Name);
+        let given = |found: &Evaluation| found.task_given.counted(Counting::Name);
+        Self {
+            task: task.to_owned(),
+            before: single(before),
+            after: single(after),
+            task_given_before: given(before),
+            task_given_after: given(after),
+            task_found_before: before.single.share(head),
+            task_found_after: after.single.share(head),
+        }
+    }
+
+    /// Why predictions without the task differ from those with it, in one sentence.
+    fn why(&self) -> String {
+        let (lost, given) = (1.0 - self.task_found_after, self.task_given_after - self.after);
+        let same = if self.task_given_before == self.task_given_after {
+            "with the task given nothing changed"
+        } else {
+            "with the task given other modules take part now, because this model lets all modules compete"
+        };
+        let reason = match (given > 0.0005, lost > 0.0) {
+            (true, true) => format!(
+                "without it {} are lost, because {} of the pictures are taken for another task",
+                percent(given),
+                percent(lost)
+            ),
+            (true, false) => format!("without it {} are lost, though every task was found", percent(given)),
+            (false, true) => {
+                format!("without it nothing is lost, though {} are taken for another task", percent(lost))
+            }
+            (false, false) => "without it nothing is lost, because every task was found".to_owned(),
+        };
+        format!("'{}': {same}; {reason}", self.task)
+    }
 }
 
 /// Runs the verb.
@@ -170,12 +212,8 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     }
     saved?;
     let after = evaluate(&model, &old)?;
-    let checked = old.iter().zip(before.iter().zip(&after)).map(|((head, _), (before, after))| OldTask {
-        task: model.network.heads[*head].task.clone(),
-        before: before.task_batch.accuracy(),
-        after: after.task_batch.accuracy(),
-        task_given_before: before.task_given.accuracy(),
-        task_given_after: after.task_given.accuracy(),
+    let checked = old.iter().zip(before.iter().zip(&after)).map(|((head, _), (before, after))| {
+        OldTask::new(&model.network.heads[*head].task, *head, before, after)
     });
     show(arguments, &task, &found, &report, &checked.collect::<Vec<_>>())
 }
@@ -380,11 +418,27 @@ fn show(
     ))?;
     if !checked.is_empty() {
         let row = |old: &OldTask| {
-            let shares = [old.before, old.after, old.task_given_before, old.task_given_after];
+            let shares = [
+                old.before,
+                old.after,
+                old.task_given_before,
+                old.task_given_after,
+                old.task_found_before,
+                old.task_found_after,
+            ];
             std::iter::once(old.task.clone()).chain(shares.map(percent)).collect()
         };
-        let titles = ["old task", "before", "after", "task given, before", "task given, after"];
+        let titles = [
+            "old task, single images",
+            "before",
+            "after",
+            "task given, before",
+            "task given, after",
+            "task found, before",
+            "task found, after",
+        ];
         print_text(&table(&titles, &titles[1..], checked.iter().map(row).collect()))?;
+        checked.iter().try_for_each(|old| print(&old.why()))?;
     }
     print(&format!("written: {}", arguments.model.display()))
 }

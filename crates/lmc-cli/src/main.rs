@@ -6,6 +6,8 @@
 mod bench;
 mod bench_growth;
 mod bench_methods;
+mod bench_signature;
+mod calibrate;
 mod compute;
 mod data;
 mod demo;
@@ -77,6 +79,7 @@ enum Verb {
     Inspect(inspect::Arguments),
     Merge(merge::Arguments),
     Forget(forget::Arguments),
+    Calibrate(calibrate::Arguments),
     Rename(rename::Arguments),
     History(history::Arguments),
     Verify(verify::Arguments),
@@ -99,6 +102,7 @@ impl Cli {
             Verb::Inspect(arguments) => inspect::run(&arguments),
             Verb::Merge(arguments) => merge::run(&arguments),
             Verb::Forget(arguments) => forget::run(&arguments),
+            Verb::Calibrate(arguments) => calibrate::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Rename(arguments) => rename::run(&arguments),
             Verb::History(arguments) => history::run(&arguments),
             Verb::Verify(arguments) => verify::run(&arguments),

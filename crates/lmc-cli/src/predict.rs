@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lmc::{Error, Model, Prediction, Protocol};
+use lmc::{ClassShare, Error, Model, Prediction, Protocol, TaskEvidence, TaskShare};
 use lmc_streams::{Picture, SkippedFiles, pictures_below};
 use serde::Serialize;
 
 use crate::compute::Compute;
-use crate::inference_options::InferenceOptions;
-use crate::output::{percent, print_json, print_text, say, table};
+use crate::inference_options::{InferenceOptions, say_what_is_missing};
+use crate::output::{percent, print, print_json, print_text, say, table};
 
 /// Classify pictures. Without --task the model finds the task of each picture by itself.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   lmc predict shop.lmc photo.jpg more/               files and folders
-  lmc predict shop.lmc more/ --explain               and the weight of each module
+  lmc predict shop.lmc more/ --explain               why this task, and which modules ran
   lmc predict shop.lmc more/ --batch-by-task         all pictures are of one task, which is not given
   lmc predict shop.lmc more/ --task fruit --json     the task is given; for a script")]
 pub struct Arguments {
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// All pictures are of one task: they are classified in batches, which share modules and head.
     #[arg(long)]
     batch_by_task: bool,
-    /// Show the weight of each module.
+    /// Show the next best classes, why this task and not another, and the weight of each module.
     #[arg(long)]
     explain: bool,
     /// Print JSON.
@@ -55,6 +55,15 @@ struct PictureResult {
     class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probability: Option<f64>,
+    /// The next best classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alternatives: Vec<ClassShare>,
+    /// The tasks that were considered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskShare>,
+    /// Log-likelihood of each task, the largest 0, where heads are found by signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Vec<TaskEvidence>>,
     /// Whether the picture fits no task; absent when the model was not calibrated.
     #[serde(skip_serializing_if = "Option::is_none")]
     novel: Option<bool>,
@@ -80,8 +89,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         (_, false) => Protocol::Single,
     };
     let predictor = model.predictor()?;
-    if let Some(task) = task {
-        predictor.head(task)?;
+    match task {
+        Some(task) => drop(predictor.head(task)?),
+        None => say_what_is_missing(&model)?,
     }
     let mut results = Vec::new();
     for files in find(&arguments.pictures)?.chunks(predictor.images_at_once(protocol)) {
@@ -98,10 +108,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
         }
         let mut predictions = predictor.predict_pictures(&pictures, protocol, task)?.into_iter();
+        let mut evidence = match arguments.explain {
+            true => predictor.evidence(&pictures)?.unwrap_or_default().into_iter(),
+            false => Vec::new().into_iter(),
+        };
         for (file, problem) in files.iter().zip(problems) {
             let file = file.display().to_string();
-            let prediction = if problem.is_none() { predictions.next() } else { None };
-            results.push(PictureResult::new(file, problem, prediction, arguments.explain));
+            let (prediction, evidence) = match problem {
+                None => (predictions.next(), evidence.next()),
+                Some(_) => (None, None),
+            };
+            results.push(PictureResult::new(file, problem, prediction, evidence, arguments.explain));
         }
     }
     let failures = results.iter().filter(|result| result.error.is_some()).count();
@@ -147,28 +164,87 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 impl PictureResult {
-    fn new(file: String, error: Option<String>, prediction: Option<Prediction>, explain: bool) -> Self {
-        let mut result =
-            Self { file, error, task: None, class: None, probability: None, novel: None, weights: None };
-        if let Some(Prediction { task, class, probability, novel, module_weights }) = prediction {
-            (result.task, result.class) = (Some(task), Some(class));
-            (result.probability, result.novel) = (Some(probability), novel);
-            result.weights = explain.then_some(module_weights);
+    fn new(
+        file: String,
+        error: Option<String>,
+        prediction: Option<Prediction>,
+        evidence: Option<Vec<TaskEvidence>>,
+        explain: bool,
+    ) -> Self {
+        let mut result = Self {
+            file,
+            error,
+            task: None,
+            class: None,
+            probability: None,
+            alternatives: Vec::new(),
+            tasks: Vec::new(),
+            evidence,
+            novel: None,
+            weights: None,
+        };
+        if let Some(found) = prediction {
+            (result.task, result.class) = (Some(found.task), Some(found.class));
+            (result.probability, result.novel) = (Some(found.probability), found.novel);
+            (result.alternatives, result.tasks) = (found.alternatives, found.tasks);
+            result.weights = explain.then_some(found.module_weights);
         }
         result
     }
+
+    /// Why this task, and which modules ran: some lines.
+    fn explanation(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (Some(task), Some(class)) = (&self.task, &self.class) else { return lines };
+        let share =
+            |found: &ClassShare| format!("{} of {} {}", found.class, found.task, percent(found.probability));
+        let others: Vec<String> = self.alternatives.iter().map(share).collect();
+        lines.push(match others.is_empty() {
+            true => format!("class: {class}, and no other was considered"),
+            false => format!("class: {class}, before {}", others.join(", ")),
+        });
+        let tasks: Vec<String> =
+            self.tasks.iter().map(|found| format!("{} {}", found.task, percent(found.posterior))).collect();
+        lines.push(match &self.evidence {
+            Some(evidence) => {
+                let mut evidence: Vec<&TaskEvidence> = evidence.iter().collect();
+                evidence.sort_by(|a, b| b.log_likelihood.total_cmp(&a.log_likelihood));
+                let behind = evidence.iter().take(MOST_TASKS).map(|found| match found.log_likelihood {
+                    0.0 => format!("{} looks likeliest", found.task),
+                    behind => format!("{} is e^{:.1} times less likely", found.task, -behind),
+                });
+                let behind = behind.collect::<Vec<_>>().join(", ");
+                match tasks.len() {
+                    1 => format!("task: {task}, because by its looks {behind}"),
+                    _ => format!(
+                        "task: {} with the scores of their modules; by its looks {behind}",
+                        tasks.join(", ")
+                    ),
+                }
+            }
+            None => format!("task: {}", tasks.join(", ")),
+        });
+        if let Some(weights) = &self.weights {
+            let ran = |layer: &Vec<f64>| {
+                let ran = layer.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
+                ran.map(|(module, weight)| format!("{module} ({weight:.2})")).collect::<Vec<_>>().join(" ")
+            };
+            lines.push(format!("modules: {}", weights.iter().map(ran).collect::<Vec<_>>().join(" | ")));
+        }
+        lines
+    }
 }
 
+/// Tasks that an explanation names at most.
+const MOST_TASKS: usize = 4;
+
 fn show(results: &[PictureResult], explain: bool) -> Result<()> {
-    let mut titles = vec!["picture", "task", "class", "probability", "novel"];
-    if explain {
-        titles.push("module weights, layer by layer");
-    }
+    let titles = ["picture", "task", "class", "probability", "novel"];
     let rows = results
         .iter()
         .map(|result| {
             let text = |value: &Option<String>| value.clone().unwrap_or_default();
-            let mut row = vec![
+            vec![
                 result.file.clone(),
                 result.error.clone().unwrap_or_else(|| text(&result.task)),
                 text(&result.class),
@@ -177,15 +253,19 @@ fn show(results: &[PictureResult], explain: bool) -> Result<()> {
                     Some(true) => "never seen this".into(),
                     _ => String::new(),
                 },
-            ];
-            if let Some(weights) = &result.weights {
-                let layer = |layer: &Vec<f64>| {
-                    layer.iter().map(|weight| format!("{weight:.2}")).collect::<Vec<_>>().join(" ")
-                };
-                row.push(weights.iter().map(layer).collect::<Vec<_>>().join(" | "));
-            }
-            row
+            ]
         })
         .collect();
-    print_text(&table(&titles, &["probability"], rows))
+    print_text(&table(&titles, &["probability"], rows))?;
+    if !explain {
+        return Ok(());
+    }
+    for result in results {
+        print("")?;
+        print(&result.file)?;
+        for line in result.explanation() {
+            print(&format!("  {line}"))?;
+        }
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lmc::Event;
+use lmc::{DropReason, DroppedModules, Event, ExpansionTest};
 use lmc_lab::{Notice, RunEvent};
 use lmc_streams::names::shown;
 
@@ -77,6 +77,9 @@ impl Progress {
                     self.accuracy.map_or(String::new(), |value| format!(" val {:.1} %", 100.0 * value));
                 self.bar.set_message(format!("loss {loss:.3}{accuracy} modules {}", self.modules));
             }
+            Event::ExpansionTested(test) => {
+                self.say(&format!("  epoch {}: {}", test.epoch + 1, tested(test)));
+            }
             Event::Expanded { layer, z, epoch, .. } => {
                 let z: Vec<String> = z.iter().map(|z| format!("{z:.1}")).collect();
                 self.say(&format!(
@@ -99,8 +102,11 @@ impl Progress {
                     ));
                 }
             }
-            Event::TaskLearned { task, val_accuracy, modules, .. } => {
+            Event::TaskLearned { task, val_accuracy, modules, dropped, .. } => {
                 self.bar.finish_and_clear();
+                if let Some(dropped) = dropped {
+                    self.say(&format!("  {}", reason(dropped)));
+                }
                 let accuracy = val_accuracy
                     .map_or(String::new(), |value| format!(", validation {:.1} %", 100.0 * value));
                 let seconds = self.started.elapsed().as_secs();
@@ -135,6 +141,35 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(style) {
             self.bar.set_style(style);
         }
+    }
+}
+
+/// What a test for expansion found, by layer.
+pub fn tested(test: &ExpansionTest) -> String {
+    let number = |z: &Option<f64>| z.map_or("-".to_owned(), |z| format!("{z:.1}"));
+    let z: Vec<String> = test.z.iter().map(number).collect();
+    let spread: Vec<String> = test.spread.iter().map(number).collect();
+    let spread =
+        if spread.is_empty() { String::new() } else { format!(", of their spread {}", spread.join(" ")) };
+    let answer = match test.layer {
+        Some(layer) => format!("layer {layer} gets a module"),
+        None => "no layer needs a module".to_owned(),
+    };
+    format!("mean z of the pictures by layer {}{spread}: {answer}", z.join(" "))
+}
+
+/// Which modules were dropped, and why.
+pub fn reason(dropped: &DroppedModules) -> String {
+    let modules = listed(&dropped.modules);
+    match dropped.reason {
+        DropReason::AfterBestEpoch => {
+            format!("dropped modules per layer {modules}: they came after the best epoch")
+        }
+        DropReason::NoGain { with, without } => format!(
+            "dropped modules per layer {modules}: validation {:.1} % with them, {:.1} % without",
+            100.0 * with,
+            100.0 * without
+        ),
     }
 }
 

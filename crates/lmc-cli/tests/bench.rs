@@ -25,6 +25,16 @@ fn json_for_scripts() {
 }
 
 #[test]
+fn signatures_are_measured_for_few_and_for_many_tasks() {
+    let outcome = Machine::new().lmc("bench --only signature --seconds 0 --json");
+    assert_eq!(outcome.code, 0, "{}", outcome.err);
+    let rows: Value = serde_json::from_str(&outcome.out).unwrap();
+    let tasks: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["tasks"].as_u64().unwrap()).collect();
+    assert_eq!(tasks, [5, 100]);
+    assert!(rows[0]["both_us"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn a_table_for_people() {
     let outcome = Machine::new().lmc("bench --only single --seconds 0 --plain");
     assert_eq!(outcome.code, 0, "{}", outcome.err);
@@ -38,6 +48,7 @@ fn wrong_settings_are_refused_with_a_way_out() {
     let machine = Machine::new();
     for (words, hint) in [
         ("bench --only w9", "w1, w2, w3, w3s, single"),
+        ("bench --only signature,w1", "alone"),
         ("bench --threads 0", "1..=1024"),
         ("bench --seconds soon", "between 0 and 600"),
         ("bench --device gpu", "--features wgpu"),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use lmc::internals::inference::evaluation::{Classification, Classify, Evaluator};
-use lmc::{Accuracy, EvalCounts, Protocol, TaskReport, TestSet};
+use lmc::{Accuracy, Counting, EvalCounts, Protocol, TaskReport, TestSet};
 use lmc_methods::Method;
 use lmc_streams::{Normalisation, Seed, Stream, TaskSet};
 
@@ -67,12 +67,13 @@ struct TaskCounts {
 }
 
 impl TaskCounts {
-    fn accuracy(&self, mixed: Option<&EvalCounts>) -> Accuracy {
+    fn accuracy(&self, mixed: Option<&EvalCounts>, counting: Counting) -> Accuracy {
+        let share = |counts: &EvalCounts| counts.counted(counting);
         Accuracy {
-            task_given: self.task_given.accuracy(),
-            task_batches: self.task_batch.as_ref().map(EvalCounts::accuracy),
-            mixed: mixed.map(EvalCounts::accuracy),
-            single: self.single.as_ref().map(EvalCounts::accuracy),
+            task_given: share(&self.task_given),
+            task_batches: self.task_batch.as_ref().map(share),
+            mixed: mixed.map(share),
+            single: self.single.as_ref().map(share),
         }
     }
 }
@@ -111,14 +112,14 @@ impl<'a> StreamEvaluation<'a> {
             announce(&task.name);
             let counts = self.task_batches(&evaluator, old, &task.test.thinned(THINNED))?;
             given.push(counts.task_given.accuracy());
-            row.push(counts.accuracy(None).headline(self.task_agnostic));
+            row.push(counts.accuracy(None, Counting::Label).headline(self.task_agnostic));
         }
         let task = &self.stream.tasks[number].name;
         announce(task);
         let counts = self.task(&evaluator, number)?;
         let mixed =
             if self.task_agnostic { self.mixed(&evaluator, number + 1, THINNED)? } else { Vec::new() };
-        let after = counts.accuracy(mixed.last());
+        let after = counts.accuracy(mixed.last(), Counting::Label);
         row.push(after.headline(self.task_agnostic));
         given.push(after.task_given);
         metrics.matrix.push(row);
@@ -128,6 +129,7 @@ impl<'a> StreamEvaluation<'a> {
             report,
             after,
             end: after,
+            end_by_name: None,
             own_head: OwnHead::default(),
             weights: Vec::new(),
         });
@@ -155,7 +157,8 @@ impl<'a> StreamEvaluation<'a> {
             // Where tasks share outputs, those of the first of them are its own.
             let own = method.outputs_of(number);
             let share = |counts: &Option<EvalCounts>| counts.as_ref().map_or(0.0, |counts| counts.share(own));
-            result.end = counts.accuracy(mixed.get(number));
+            result.end = counts.accuracy(mixed.get(number), Counting::Label);
+            result.end_by_name = Some(counts.accuracy(mixed.get(number), Counting::Name));
             result.own_head =
                 OwnHead { task_batches: share(&counts.task_batch), single: share(&counts.single) };
             result.weights = counts.task_batch.as_ref().unwrap_or(&counts.task_given).mean_weights();
@@ -171,14 +174,15 @@ impl<'a> StreamEvaluation<'a> {
 
     /// The evaluator of a method that has learned the first `tasks` tasks.
     fn evaluator<'b>(
-        &self,
+        &'b self,
         classifier: &'b dyn Classify,
         method: &dyn Method,
         tasks: usize,
     ) -> Evaluator<'b> {
         let outputs = || (0..tasks).map(|task| method.outputs_of(task)).collect();
         let outputs = method.is_class_incremental().then(outputs);
-        Evaluator { classifier, batch: BATCH, device: self.device.clone(), outputs }
+        let classes = self.stream.tasks.iter().map(|task| &task.classes[..]).collect();
+        Evaluator { classifier, batch: BATCH, device: self.device.clone(), outputs, classes }
     }
 
     fn test_set<'b>(&'b self, task: usize, images: &'b TaskSet) -> TestSet<'b> {

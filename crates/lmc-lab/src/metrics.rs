@@ -13,8 +13,11 @@ pub struct TaskMetrics {
     pub report: TaskReport,
     /// Accuracy right after the task was learned; mixed with the tasks before it.
     pub after: Accuracy,
-    /// Accuracy at the end of the stream.
+    /// Accuracy at the end of the stream, by label: the paper's count ([`lmc::Counting`]).
     pub end: Accuracy,
+    /// The same by class name, which is what can be compared between methods; runs of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_by_name: Option<Accuracy>,
     /// How often the outputs of the task itself classified its test images, at the end of the stream.
     pub own_head: OwnHead,
     /// Mean weight of each module at the end of the stream, `[layer][module]`, in test batches of the task.
@@ -78,6 +81,7 @@ impl Metrics {
         let task = |task: &TaskMetrics| TaskMetrics {
             after: given(&task.after),
             end: given(&task.end),
+            end_by_name: task.end_by_name.as_ref().map(given),
             own_head: OwnHead::default(),
             weights: Vec::new(),
             ..task.clone()
@@ -104,6 +108,13 @@ impl Metrics {
         all.then(|| self.mean(|accuracy| accuracy.of(protocol).unwrap_or(0.0)))
     }
 
+    /// A by class name under a protocol; `None` if some task was not counted so.
+    pub fn by_name(&self, protocol: Protocol) -> Option<f64> {
+        let shares = self.tasks.iter().map(|task| task.end_by_name.as_ref()?.of(protocol));
+        let shares = shares.collect::<Option<Vec<f64>>>()?;
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
     fn mean(&self, share: impl Fn(&Accuracy) -> f64) -> Summary {
         let count = self.tasks.len().max(1) as f64;
         let accuracy = self.tasks.iter().map(|task| share(&task.end)).sum::<f64>() / count;
@@ -128,6 +139,7 @@ mod tests {
             report: TaskReport { modules: vec![2, 1], ..TaskReport::default() },
             after: Accuracy { single: Some(after), ..Accuracy::default() },
             end: Accuracy { single: Some(end), ..Accuracy::default() },
+            end_by_name: None,
             own_head: OwnHead::default(),
             weights: Vec::new(),
         };

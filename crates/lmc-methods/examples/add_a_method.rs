@@ -93,7 +93,8 @@ fn main() -> Result<()> {
     let task = own.read(name, &Catalog::new(DataDirs::default()))?;
     method.learn((&task).into(), &mut |_| Ok(()))?;
     let classifier = method.classifier()?;
-    let evaluator = Evaluator { classifier: &*classifier, batch: 64, device, outputs: None };
+    let evaluator =
+        Evaluator { classifier: &*classifier, batch: 64, device, outputs: None, classes: Vec::new() };
     let test = TestSet { task: 0, images: &task.test, normalisation: None };
     for counts in evaluator.evaluate(&test, &[Protocol::TaskGiven])? {
         println!("{} of {} test images classified correctly", counts.correct, counts.images);

@@ -352,6 +352,7 @@ impl Method for Hat {
             val_accuracy: open.best.map(|(_, _, accuracy)| accuracy),
             modules_before: modules.clone(),
             modules,
+            ..TaskReport::default()
         })
     }
 

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::growth::gain::DroppedModules;
+use crate::growth::task_losses::ExpansionTest;
+
 /// One event of learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -30,6 +33,8 @@ pub enum Event {
         /// The objective of the batch.
         loss: f64,
     },
+    /// The layers were tested for expansion by all images of the task.
+    ExpansionTested(ExpansionTest),
     /// A module was added to a layer.
     Expanded {
         /// The layer, from 0.
@@ -80,5 +85,8 @@ pub enum Event {
         val_accuracy: Option<f64>,
         /// Modules per layer.
         modules: Vec<usize>,
+        /// Modules that were added and not kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dropped: Option<DroppedModules>,
     },
 }

@@ -46,22 +46,26 @@
 //!    loss over the last batches that it was trained on ([`internals::module::statistics`]). The first task gives every
 //!    layer one random module. From the second task on, when a batch's mean loss is unusually high or low (|mean - μ| /
 //!    σ >= z') for all modules of a layer, one is added, at most one per layer and task and none during projection. It
-//!    starts as the mean of the layer's modules, as a copy, or at random.
+//!    starts as the mean of the layer's modules, as a copy, or at random. With switches of ours statistics are taken
+//!    once from all images of a task when it ends, and layers are tested between phases by the mean z of all images of
+//!    the new task ([`internals::growth::task_losses`]), because a few hundred images make no reliable window.
 //! 5. **Projection** ([`internals::growth::projection`]): for some epochs the new module is also trained by the
 //!    structural losses of the modules above it, so that its outputs fit them: the weighted losses of all modules are
 //!    in the objective. Meanwhile nothing is added or validated. A network's first epochs count as such a phase.
 //! 6. **Training** ([`internals::training`]) minimises cross-entropy + λ structural losses (of the head and of
 //!    trainable modules), batch by batch; by default a module's own structural loss trains its structural component
 //!    only. At the end the network of the epoch with the best validation accuracy is restored (modules added later are
-//!    dropped), everything is frozen, and the distribution of the head's and layers' losses is fitted on the validation
-//!    images.
+//!    dropped; with preset `Own` the best epoch comes after the last addition, and modules are dropped if a head on old
+//!    modules is clearly more accurate, [`internals::growth::gain`]), everything is frozen, and the head is calibrated: how the task's images look, which modules they need, and the
+//!    distribution of the head's and layers' losses ([`internals::inference::calibration`]).
 //! 7. **Inference** ([`internals::inference`]) finds the head without a task ID, for each image or one for a batch of
-//!    one task: by the smallest structural loss or, ours, together with the likelihood of the head's and layers' losses
-//!    for each task; an image that is unlikely for all is new (ours). In the paper all modules compete for every image,
-//!    so that later modules can change old predictions though no old parameter changes; with `Routing::AsLearned`
-//!    (ours, preset `Own`) the head classifies from the modules that were there when its task was learned, so that with
-//!    the task given its predictions never change; without it the choice of the head still can.
-//!    [`internals::inference::evaluation`] measures accuracy under the four test [`Protocol`]s.
+//!    one task. In the paper by the smallest structural loss behind all modules, which all compete for every image, so
+//!    that later modules can change old predictions though no old parameter changes. With the preset `Own` (ours) the
+//!    head is found first, by how the image looks ([`internals::inference::signature`]), and classifies from the modules
+//!    that were there when its task was learned, under a prior that it stored ([`internals::inference::route`]): with
+//!    the task given its predictions never change, alone and in a batch they are the same, and modules that it does not
+//!    need are not run ([`internals::inference::head_first`]). An image unlike all images of its likeliest task is new
+//!    (ours). [`internals::inference::evaluation`] measures accuracy under the four test [`Protocol`]s.
 //! 8. **Merging** ([`Model::merge`]) puts the modules of models that were trained apart side by side in each layer, and
 //!    their heads one after another, without data and without training.
 //!
@@ -96,12 +100,14 @@ pub use events::Event;
 pub use file::history::{Act, History, HistoryEntry, LearnedFrom};
 pub use file::model_file::ModelFile;
 pub use forget::ForgetReport;
-pub use inference::evaluation::{Accuracy, EvalCounts, Evaluation, Protocol, TestSet};
+pub use growth::gain::{DropReason, DroppedModules};
+pub use growth::task_losses::ExpansionTest;
+pub use inference::evaluation::{Accuracy, Counting, EvalCounts, Evaluation, Protocol, TestSet};
 pub use lmc_streams::{Picture, Preparation, Task};
 pub use merge::MergeReport;
 pub use model::{Model, ModelConfig, Observer};
 pub use network::NetworkConfig;
-pub use prediction::Prediction;
+pub use prediction::{ClassShare, Prediction, TaskEvidence, TaskShare};
 pub use presets::Preset;
 pub use training::config::LearnerConfig;
 pub use training::extension::ExtensionReport;

@@ -16,10 +16,12 @@ use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::file::history::{Act, History, LearnedFrom};
 use crate::file::record::has_duplicates;
+use crate::growth::gain::{DropReason, DroppedModules, costs_more_than_it_gains};
 use crate::growth::projection::Phase;
 use crate::inference::evaluation::{Evaluation, Evaluator, Protocol, TestSet};
 use crate::merge::{MergeReport, merge};
 use crate::module::Origin;
+use crate::module::statistics::StatisticsSource;
 use crate::network::head::{self, Head};
 use crate::network::{Network, NetworkConfig};
 use crate::prediction::Prediction;
@@ -196,8 +198,17 @@ impl Model {
         };
         let epochs = config.epochs_for(data.train);
         let training = TaskTraining::new(data, number, epochs, config.optimiser.init());
-        self.training =
-            Some(GrowingTask { training, config, step: 0, steps, phase, grew: false, modules_before });
+        self.training = Some(GrowingTask {
+            training,
+            config,
+            step: 0,
+            steps,
+            phase,
+            grew: false,
+            test_due: true,
+            tests: Vec::new(),
+            modules_before,
+        });
         self.caches = TaskCaches::default();
         Ok(())
     }
@@ -244,7 +255,8 @@ impl Model {
         Ok(())
     }
 
-    /// Closes the open task: restores its best state, freezes everything, and calibrates novelty on the validation images.
+    /// Closes the open task: restores its best state, drops modules that cost more than they gain, freezes everything, and
+    /// calibrates novelty on the validation images.
     /// After an error the task is open still.
     pub fn finish(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
         self.check_open(data)?;
@@ -254,18 +266,37 @@ impl Model {
     }
 
     fn close(&mut self, data: TaskData<'_>) -> Result<TaskReport> {
-        let Some(GrowingTask { training, modules_before, config, .. }) = self.training.take() else {
+        let Some(GrowingTask { training, modules_before, config, tests, .. }) = self.training.take() else {
             return Err(Self::nothing_open());
         };
-        let mut report = training.report(modules_before, Vec::new());
+        let mut report = TaskReport { tests, ..training.report(modules_before, Vec::new()) };
+        let (number, grown) = (training.number, self.network.modules());
         if let Some(best) = training.best {
+            self.network = best.state;
+        }
+        let kept = self.network.modules();
+        report.dropped = DroppedModules::between(&grown, &kept, DropReason::AfterBestEpoch);
+        // A network's first modules have nothing to be compared with.
+        let could_do_without = kept != report.modules_before && !report.modules_before.contains(&0);
+        if config.expansion.only_with_gain
+            && could_do_without
+            && let Some(with) = report.val_accuracy
+            && let Some(best) = self.without_new_modules(number, &report.modules_before, data, &config)?
+            && costs_more_than_it_gains(with, best.accuracy, data.val.len(), config.expansion.drop_margin)
+        {
+            let reason = DropReason::NoGain { with, without: best.accuracy };
+            report.dropped = DroppedModules::between(&grown, &report.modules_before, reason);
+            (report.best_epoch, report.val_accuracy) = (best.epoch, Some(best.accuracy));
             self.network = best.state;
         }
         report.modules = self.network.modules();
         self.network.freeze()?;
         let view = report.modules.iter().map(|&modules| 0..modules).collect();
-        self.network.heads[training.number].view = Some(view);
-        self.calibrate(training.number, data)?;
+        self.network.heads[number].view = Some(view);
+        if config.statistics.source == StatisticsSource::TaskEnd {
+            self.take_statistics(number, &report.modules_before, data)?;
+        }
+        self.calibrate(number, data)?;
         let from = Box::new(LearnedFrom::new(data, &report, config));
         self.history.push(Act::Learned { task: data.name.to_owned(), from });
         Ok(report)
@@ -300,7 +331,9 @@ impl Model {
     pub fn evaluate(&self, sets: &[TestSet<'_>]) -> Result<Vec<Evaluation>> {
         let predictor = self.predictor()?;
         let device = predictor.device().clone();
-        let evaluator = Evaluator { classifier: &predictor, batch: self.config.batch, device, outputs: None };
+        let classes = self.network.heads.iter().map(|head| &head.classes[..]).collect();
+        let batch = self.config.batch;
+        let evaluator = Evaluator { classifier: &predictor, batch, device, outputs: None, classes };
         evaluator.evaluate_all(sets, &Seed::root(self.seed).named("mixed"))
     }
 

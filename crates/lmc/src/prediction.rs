@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::inference::evaluation::Protocol;
 use crate::inference::{BatchPredictions, Predictor};
+use crate::network::head::Head;
 use crate::tensors::images;
 
 /// Task, class and novelty of one picture.
@@ -15,14 +16,50 @@ pub struct Prediction {
     pub task: String,
     /// Name of the class.
     pub class: String,
-    /// Probability of the class among those of the task.
+    /// Probability of the class name: that of each task considered, times the posterior of the task, summed.
     pub probability: f64,
+    /// The next best class names with their probabilities, the likeliest first.
+    pub alternatives: Vec<ClassShare>,
+    /// The tasks that were considered with their posterior probabilities, the likeliest first.
+    pub tasks: Vec<TaskShare>,
     /// Whether the picture fits no task; `None` if the model was never calibrated.
     pub novel: Option<bool>,
     /// Weight of each module in the picture's forward pass, `[layer][module]`, up to the last module that the task's head
     /// sees.
     pub module_weights: Vec<Vec<f64>>,
 }
+
+/// A class name and its probability.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassShare {
+    /// Name of the class.
+    pub class: String,
+    /// The task that says most for it.
+    pub task: String,
+    /// Probability of the name.
+    pub probability: f64,
+}
+
+/// A task and the probability that a picture is of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskShare {
+    /// Name of the task.
+    pub task: String,
+    /// Posterior probability among the tasks considered.
+    pub posterior: f64,
+}
+
+/// How likely a task is for how a picture looks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskEvidence {
+    /// Name of the task.
+    pub task: String,
+    /// Log-likelihood, that of the likeliest task being 0.
+    pub log_likelihood: f64,
+}
+
+/// Number of alternatives that a prediction has at most.
+const ALTERNATIVES: usize = 4;
 
 impl Predictor {
     /// Classifies pictures of any size under a protocol; [`Protocol::TaskGiven`] needs the task. Pictures are prepared as
@@ -44,6 +81,24 @@ impl Predictor {
             }
         }
         Ok(predictions)
+    }
+
+    /// How likely every task is for how pictures look, `[picture][task]`; `None` if heads are not found by signature.
+    pub fn evidence(&self, pictures: &[Picture]) -> Result<Option<Vec<Vec<TaskEvidence>>>> {
+        let mut found = Vec::with_capacity(pictures.len());
+        for pictures in pictures.chunks(self.images_at_once(Protocol::Single)) {
+            let batch = self.prepare(pictures)?;
+            let Some(routed) = self.routed(&images(&batch, self.device()))? else { return Ok(None) };
+            for scores in routed.scores()? {
+                let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let task = |(head, score): (&Head, &f64)| TaskEvidence {
+                    task: head.task.clone(),
+                    log_likelihood: score - best,
+                };
+                found.push(self.heads.iter().zip(scores).map(task).collect());
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Brings a picture to the size and the channels of the network; what is prepared already stays as it is.
@@ -73,21 +128,33 @@ impl Predictor {
     }
 
     fn prediction(&self, found: &BatchPredictions, image: usize) -> Result<Prediction> {
-        let head = &self.heads[found.heads[image]];
-        let label = found.label(image);
-        let probability = found.probabilities(image).get(label).copied();
-        if probability.is_some_and(|probability| !probability.is_finite()) {
+        let decision = &found.decisions[image];
+        let mut classes = decision.classes.iter().map(|found| {
+            let head = &self.heads[found.head];
+            let (task, class) = (head.task.clone(), head.classes[found.label].clone());
+            ClassShare { class, task, probability: found.probability }
+        });
+        let Some(ClassShare { class, task, probability }) = classes.next() else {
+            let head = &self.heads[found.heads[image]];
+            return Err(Error::setting(
+                format!("task '{}'", head.task),
+                "it has no classes",
+                "learn it anew",
+            ));
+        };
+        if !probability.is_finite() {
             return Err(Error::NotFinite { what: "a probability" });
         }
-        match (head.classes.get(label), probability) {
-            (Some(class), Some(probability)) => Ok(Prediction {
-                task: head.task.clone(),
-                class: class.clone(),
-                probability,
-                novel: self.is_novel(found, image),
-                module_weights: found.weights(image),
-            }),
-            _ => Err(Error::setting(format!("task '{}'", head.task), "it has no classes", "learn it anew")),
-        }
+        let share =
+            |&(head, posterior): &(usize, f64)| TaskShare { task: self.heads[head].task.clone(), posterior };
+        Ok(Prediction {
+            task,
+            class,
+            probability,
+            alternatives: classes.take(ALTERNATIVES).collect(),
+            tasks: decision.tasks.iter().map(share).collect(),
+            novel: decision.novel,
+            module_weights: decision.weights.clone(),
+        })
     }
 }

@@ -102,8 +102,8 @@ impl Preset {
             // S-, with epochs by the number of images, and predictions that do not change with later tasks if the task is
             // given.
             Self::Own => {
-                let (routing, head_choice) = (Routing::AsLearned, HeadChoice::TaskGaussian);
-                config.prediction = PredictionConfig { routing, head_choice };
+                let (routing, head_choice) = (Routing::AsLearned, HeadChoice::Signature);
+                config.prediction = PredictionConfig { routing, head_choice, ..config.prediction };
                 config.budget = EpochBudget::ByImages;
             }
         }

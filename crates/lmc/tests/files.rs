@@ -114,7 +114,7 @@ fn damage_is_named() {
     assert!(problem(&flipped).contains("checksum"));
     let mut newer = json.clone();
     let document = newer["__metadata__"]["lmc"].as_str().unwrap();
-    let changed = document.replace("\"format\":2", "\"format\":9");
+    let changed = document.replace("\"format\":3", "\"format\":9");
     assert_ne!(document, changed);
     newer["__metadata__"]["lmc"] = changed.into();
     assert!(problem(&with_header(&newer, &whole[end..])).contains("update lmc"));
@@ -227,8 +227,13 @@ fn results_that_are_not_finite_are_an_error() {
         assert!(matches!(error, Error::NotFinite { .. }), "{error}");
     }
     let set = task("digits").test;
-    let evaluator =
-        Evaluator { classifier: &predictor, batch: 16, device: predictor.device().clone(), outputs: None };
+    let evaluator = Evaluator {
+        classifier: &predictor,
+        batch: 16,
+        device: predictor.device().clone(),
+        outputs: None,
+        classes: Vec::new(),
+    };
     let set = TestSet { images: &set, task: 0, normalisation: None };
     let error = evaluator.evaluate(&set, &[Protocol::TaskGiven]).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");

@@ -28,9 +28,11 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord
             val_accuracy: None,
             modules_before: vec![number],
             modules: vec![number + 1],
+            ..TaskReport::default()
         },
         after: measured(after),
         end: measured(end[number]),
+        end_by_name: Some(measured(end[number] - 0.1)),
         own_head: OwnHead { task_batches: 1.0, single: 0.5 },
         weights: vec![vec![0.25; number + 1]],
     };

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::growth::gain::DroppedModules;
+use crate::growth::task_losses::ExpansionTest;
 use crate::training::config::LearnerConfig;
 use crate::training::{TaskData, TaskReport};
 
@@ -61,6 +63,13 @@ pub enum Act {
         /// Data, settings and success.
         from: Box<LearnedFrom>,
     },
+    /// What a task's data say about its head was measured anew.
+    Calibrated {
+        /// Name of the task.
+        task: String,
+        /// Hash of class names, labels and pixels.
+        data: String,
+    },
     /// Models were merged.
     Merged {
         /// Their names.
@@ -102,6 +111,12 @@ pub struct LearnedFrom {
     pub val_accuracy: Option<f64>,
     /// The settings.
     pub config: LearnerConfig,
+    /// Tests for expansion on all images of the task, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<ExpansionTest>,
+    /// Modules that were added and not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedModules>,
 }
 
 impl LearnedFrom {
@@ -115,6 +130,8 @@ impl LearnedFrom {
             epochs: report.epochs,
             val_accuracy: report.val_accuracy,
             config,
+            tests: report.tests.clone(),
+            dropped: report.dropped.clone(),
         }
     }
 }
@@ -175,9 +192,10 @@ impl Act {
     /// The task that the act is about.
     fn task_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::Learned { task, .. } | Self::Extended { task, .. } | Self::Renamed { task, .. } => {
-                Some(task)
-            }
+            Self::Learned { task, .. }
+            | Self::Extended { task, .. }
+            | Self::Calibrated { task, .. }
+            | Self::Renamed { task, .. } => Some(task),
             Self::Merged { .. } | Self::Forgot { .. } => None,
         }
     }

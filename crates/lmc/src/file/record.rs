@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
 use lmc_streams::{Preparation, Seed, read_file};
@@ -16,14 +17,16 @@ use crate::file::LARGEST_FILE;
 use crate::file::history::History;
 use crate::file::model_file::ModelFile;
 use crate::file::tensor_file::{self, Tensors};
+use crate::inference::route::Route;
+use crate::inference::signature::{Signature, descriptor, statistics};
 use crate::inference::task_gaussian::TaskGaussian;
+use crate::inference::{HeadChoice, PredictionConfig, Routing};
 use crate::model::Model;
 use crate::module::statistics::Statistics;
 use crate::module::{LocalModule, Origin};
 use crate::network::head::{Head, HeadConfig};
 use crate::network::layer::Layer;
 use crate::network::{Network, NetworkConfig};
-use crate::presets::Preset;
 use crate::tensors::{self, NamedTensor, Role, Visitor, Walk};
 use crate::training::config::{EpochBudget, LearnerConfig};
 
@@ -48,10 +51,23 @@ struct HeadRecord {
     frozen: bool,
     #[serde(alias = "familiar")]
     gaussian: Option<TaskGaussian>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    route: Option<Route>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<SignatureRecord>,
     #[serde(alias = "sees")]
     view: Option<Vec<Range<usize>>>,
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     version: u32,
+}
+
+/// A signature in a file, besides its tensors.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignatureRecord {
+    /// Version of the descriptor: numbers of different versions cannot be compared.
+    version: u32,
+    limit: Option<f64>,
 }
 
 fn first_version() -> u32 {
@@ -119,9 +135,10 @@ impl ModelRecord {
             // Earlier versions cropped all pictures, and gave epochs by the number of images to models of the preset
             // `own` without writing either down.
             None => {
-                let own = Preset::Own.learner();
-                if learner == (LearnerConfig { budget: EpochBudget::Fixed, ..own.clone() }) {
-                    learner = own;
+                let (routing, head_choice) = (Routing::AsLearned, HeadChoice::TaskGaussian);
+                let prediction = PredictionConfig { routing, head_choice, ..PredictionConfig::default() };
+                if learner == (LearnerConfig { prediction, ..LearnerConfig::default() }) {
+                    learner.budget = EpochBudget::ByImages;
                 }
                 Preparation { size, channels, ..Preparation::default() }
             }
@@ -140,7 +157,7 @@ impl Model {
 
     /// The content of the model file; `path` is for messages.
     pub fn to_bytes(&self, path: &Path) -> Result<Vec<u8>> {
-        tensor_file::write(MODEL, &ModelRecord::of(self), &tensors::plain(&self.network), path)
+        tensor_file::write(MODEL, &ModelRecord::of(self), &plain(&self.network), path)
     }
 
     /// Reads a model file, to compute on the CPU.
@@ -170,6 +187,26 @@ pub(crate) fn damaged(path: &Path, problem: String) -> Error {
     Error::bad(path, problem, "take it from a backup")
 }
 
+/// All numbers of a network that files hold as tensors: parameters, running statistics, and signatures.
+pub(crate) fn plain(network: &Network) -> Vec<NamedTensor> {
+    let mut all = tensors::plain(network);
+    for (number, head) in network.heads.iter().enumerate() {
+        let Some(signature) = &head.signature else { continue };
+        let name = |part: &str| format!("head{number}.signature.{part}");
+        let classes = signature.counts.len();
+        let means = signature.means.concat();
+        for (part, shape, values) in [
+            ("counts", vec![classes], signature.counts.clone()),
+            ("means", vec![classes, descriptor::LENGTH], means),
+            ("within", vec![statistics::TRIANGLE], signature.within.clone()),
+            ("nuisance", vec![statistics::TRIANGLE], signature.nuisance.clone()),
+        ] {
+            all.push(NamedTensor { name: name(part), shape, values });
+        }
+    }
+    all
+}
+
 impl NetworkRecord {
     pub(crate) fn of(network: &Network) -> Self {
         let module = |module: &LocalModule| ModuleRecord {
@@ -183,6 +220,11 @@ impl NetworkRecord {
             classes: head.classes.clone(),
             frozen: head.frozen,
             gaussian: head.gaussian.clone(),
+            route: head.route.clone(),
+            signature: head
+                .signature
+                .as_ref()
+                .map(|found| SignatureRecord { version: descriptor::VERSION, limit: found.limit }),
             view: head.view.clone(),
             version: head.version,
         };
@@ -246,10 +288,18 @@ impl NetworkRecord {
             let mut head = config.init(&record.task, record.classes, &Seed::root(0), &device);
             head.frozen = record.frozen;
             head.gaussian = record.gaussian;
+            head.route = record.route;
             head.view = record.view;
             head.version = record.version;
             check_head(&head, &network.heads, path)?;
             check_view(&head, &network, path)?;
+            let route_fits = |route: &Route| head.view.as_ref().is_some_and(|view| route.fits(view));
+            if !head.route.as_ref().is_none_or(route_fits) {
+                return Err(damaged(
+                    path,
+                    format!("the route of task '{}' does not fit its view", head.task),
+                ));
+            }
             if head.gaussian.as_ref().is_some_and(|task| !task.fits(network.layers.len())) {
                 return Err(damaged(
                     path,
@@ -258,6 +308,10 @@ impl NetworkRecord {
             }
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
+            if let Some(found) = record.signature {
+                let signature = load.signature(number, classes, &head.task, found)?;
+                head.signature = Some(Arc::new(signature));
+            }
             if !record.frozen {
                 tensors::train(&mut head);
             }
@@ -328,6 +382,37 @@ impl Load<'_> {
             return Err(damaged(self.path, problem));
         }
         Ok(found)
+    }
+
+    /// The signature of a head.
+    fn signature(
+        &mut self,
+        number: usize,
+        classes: usize,
+        task: &str,
+        record: SignatureRecord,
+    ) -> Result<Signature> {
+        if record.version != descriptor::VERSION {
+            let problem = format!(
+                "task '{task}' has a signature of version {}, and this lmc knows version {}",
+                record.version,
+                descriptor::VERSION
+            );
+            return Err(Error::bad(self.path, problem, "update lmc"));
+        }
+        let mut part = |part: &str, shape: &[usize]| -> Result<Vec<f32>> {
+            Ok(self.find(&format!("head{number}.signature.{part}"), shape)?.values)
+        };
+        let counts = part("counts", &[classes])?;
+        let means = part("means", &[classes, descriptor::LENGTH])?;
+        let means = means.chunks(descriptor::LENGTH).map(<[f32]>::to_vec).collect();
+        let within = part("within", &[statistics::TRIANGLE])?;
+        let nuisance = part("nuisance", &[statistics::TRIANGLE])?;
+        let signature = Signature { counts, means, within, nuisance, limit: record.limit };
+        if !signature.fits(classes) {
+            return Err(damaged(self.path, format!("the signature of task '{task}' is impossible")));
+        }
+        Ok(signature)
     }
 
     fn check(&mut self) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::tensors::NamedTensor;
 
 /// The newest format that this version reads and the one that it writes.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 /// The key under which the header's metadata hold our document. One key: a map of several has no order.
 const KEY: &str = "lmc";
 /// No header of ours comes near this.

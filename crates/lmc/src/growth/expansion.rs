@@ -47,6 +47,17 @@ pub enum Outliers {
     Keep,
 }
 
+/// When the layers are tested for expansion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpansionTiming {
+    /// In every training batch outside projection phases: the paper's.
+    EveryBatch,
+    /// At the beginning of a task and after each projection phase, by the mean z of all its images
+    /// ([`super::task_losses`]).
+    BetweenPhases,
+}
+
 /// When and how modules are added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -59,6 +70,18 @@ pub struct ExpansionConfig {
     pub inherit_statistics: bool,
     /// What happens to frozen modules for which a batch is an outlier; `all_or_none` by default.
     pub outliers: Outliers,
+    /// When the layers are tested: in `every_batch` by default, or `between_phases` by all images of the task.
+    pub timing: ExpansionTiming,
+    /// Whether the test between phases also compares the spread of the images' losses in a batch; false by default.
+    pub test_spread: bool,
+    /// Whether the best epoch is sought anew after an addition, so that no module is dropped because an earlier epoch
+    /// validated best; false by default.
+    pub restart_best_epoch: bool,
+    /// Whether the modules of a task are dropped if a head on the modules of earlier tasks has a better validation accuracy;
+    /// false by default.
+    pub only_with_gain: bool,
+    /// How many standard errors better that head must be, 0 or more; 1 by default. With 0 modules need a gain to be kept.
+    pub drop_margin: f64,
 }
 
 impl Default for ExpansionConfig {
@@ -68,9 +91,17 @@ impl Default for ExpansionConfig {
             initialisation: Initialisation::Mean,
             inherit_statistics: true,
             outliers: Outliers::AllOrNone,
+            timing: ExpansionTiming::EveryBatch,
+            test_spread: false,
+            restart_best_epoch: false,
+            only_with_gain: false,
+            drop_margin: 1.0,
         }
     }
 }
+
+/// The largest margin: no difference of accuracies is that many standard errors.
+const LARGEST_MARGIN: f64 = 1000.0;
 
 impl ExpansionConfig {
     /// Complains about values outside their range.
@@ -81,6 +112,14 @@ impl ExpansionConfig {
                 "expansion.threshold",
                 problem,
                 "use 0 or more; the paper uses 1.5 to 8",
+            ));
+        }
+        if !(0.0..=LARGEST_MARGIN).contains(&self.drop_margin) {
+            let problem = format!("{} is no margin", self.drop_margin);
+            return Err(Error::setting(
+                "expansion.drop_margin",
+                problem,
+                format!("use 0 to {LARGEST_MARGIN}"),
             ));
         }
         Ok(())

@@ -7,6 +7,9 @@
 //! | [`Protocol::TaskBatch`] | not given | images of one task, which share the batch prior and the head | LMC(A) |
 //! | [`Protocol::Mixed`] | not given | images of all tasks, which share the batch prior; a head for each | - |
 //! | [`Protocol::Single`] | not given | every image on its own | - |
+//!
+//! What counts as correct is a second question ([`Counting`]): the authors count label positions, whichever head answered, so
+//! that an apple that is called a shirt is right if both are the third class of their tasks. People count names.
 
 use burn::tensor::{Device, Tensor};
 use lmc_streams::{Batch, BatchConfig, ImageShape, Normalisation, PixelScale, Seed, TaskSet};
@@ -27,6 +30,18 @@ pub enum Protocol {
     Mixed,
     /// Every image is classified as if it were a batch of one.
     Single,
+}
+
+/// When an image counts as classified correctly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// The label is right among those of whichever task answered: the paper's count, for its tables.
+    Label,
+    /// The name of the class is right.
+    Name,
+    /// The task and the name of the class are right.
+    TaskAndName,
 }
 
 /// Task, label and module weights of one classified image.
@@ -63,13 +78,28 @@ pub struct TestSet<'a> {
     pub normalisation: Option<&'a Normalisation>,
 }
 
+/// Whether one image was classified correctly, in each way of [`Counting`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// By [`Counting::Label`].
+    pub label: bool,
+    /// By [`Counting::Name`].
+    pub name: bool,
+    /// By [`Counting::TaskAndName`].
+    pub task_and_name: bool,
+}
+
 /// Counts of one test set under one protocol.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalCounts {
     /// Number of images that were classified.
     pub images: usize,
-    /// Number of images that were classified correctly.
+    /// Number of images that were classified correctly, by [`Counting::Label`].
     pub correct: usize,
+    /// The same by [`Counting::Name`]; 0 if the evaluator knows no names.
+    pub named: usize,
+    /// The same by [`Counting::TaskAndName`].
+    pub strict: usize,
     /// Number of images that the outputs of each task classified.
     pub by_task: Vec<usize>,
     /// Sum of the weights of each module, `[layer][module]`.
@@ -77,9 +107,19 @@ pub struct EvalCounts {
 }
 
 impl EvalCounts {
-    /// Share of images that were classified correctly; 0 of none.
+    /// Share of images that were classified correctly, by [`Counting::Label`]; 0 of none.
     pub fn accuracy(&self) -> f64 {
-        self.correct as f64 / self.images.max(1) as f64
+        self.counted(Counting::Label)
+    }
+
+    /// Share of images that were classified correctly, counted in one of the ways; 0 of none.
+    pub fn counted(&self, counting: Counting) -> f64 {
+        let correct = match counting {
+            Counting::Label => self.correct,
+            Counting::Name => self.named,
+            Counting::TaskAndName => self.strict,
+        };
+        correct as f64 / self.images.max(1) as f64
     }
 
     /// Share of images that the outputs of a task classified; 0 of none.
@@ -94,9 +134,11 @@ impl EvalCounts {
     }
 
     /// Counts one image.
-    pub fn add(&mut self, found: &Classification, correct: bool) {
+    pub fn add(&mut self, found: &Classification, verdict: Verdict) {
         self.images += 1;
-        self.correct += usize::from(correct);
+        self.correct += usize::from(verdict.label);
+        self.named += usize::from(verdict.name);
+        self.strict += usize::from(verdict.task_and_name);
         if self.by_task.len() <= found.task {
             self.by_task.resize(found.task + 1, 0);
         }
@@ -150,15 +192,24 @@ pub struct Evaluator<'a> {
     /// For class-incremental methods, the first task that has the outputs of each task: a label then counts only if it
     /// comes from the right outputs. Without it the label alone counts, as the authors count for heads.
     pub outputs: Option<Vec<usize>>,
+    /// Class names of each task; empty if nobody counts by name.
+    pub classes: Vec<&'a [String]>,
 }
 
 impl Evaluator<'_> {
-    fn is_correct(&self, found: &Classification, task: usize, label: u32) -> bool {
+    /// Whether an image of a task with this label was classified correctly.
+    pub fn verdict(&self, found: &Classification, task: usize, label: u32) -> Verdict {
         let same_outputs = self.outputs.as_ref().is_none_or(|outputs| {
             let of = |task: usize| outputs.get(task).copied().unwrap_or(task);
             of(found.task) == of(task)
         });
-        found.label == label && same_outputs
+        let name = |task: usize, label: u32| self.classes.get(task)?.get(label as usize);
+        let name = name(task, label).is_some_and(|wanted| name(found.task, found.label) == Some(wanted));
+        Verdict {
+            label: found.label == label && same_outputs,
+            name,
+            task_and_name: name && found.task == task,
+        }
     }
 
     /// Counts of a test set under each protocol but [`Protocol::Mixed`], in stored order.
@@ -169,7 +220,7 @@ impl Evaluator<'_> {
             let found = self.classifier.classify(&images(&batch, &self.device), Some(set.task), protocols)?;
             for (counts, found) in counts.iter_mut().zip(found) {
                 for (found, &label) in found.iter().zip(&batch.labels) {
-                    counts.add(found, self.is_correct(found, set.task, label));
+                    counts.add(found, self.verdict(found, set.task, label));
                 }
             }
         }
@@ -195,7 +246,7 @@ impl Evaluator<'_> {
             let input = images(&batch, &self.device);
             let found = self.classifier.classify(&input, None, &[Protocol::Mixed])?.pop().unwrap_or_default();
             for ((found, &(set, _)), &label) in found.iter().zip(places).zip(&batch.labels) {
-                counts[set].add(found, self.is_correct(found, sets[set].task, label));
+                counts[set].add(found, self.verdict(found, sets[set].task, label));
             }
         }
         Ok(counts)
@@ -228,13 +279,13 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Accuracy under each protocol.
-    pub fn accuracy(&self) -> Accuracy {
+    /// Accuracy under each protocol, counted in one of the ways.
+    pub fn accuracy(&self, counting: Counting) -> Accuracy {
         Accuracy {
-            task_given: self.task_given.accuracy(),
-            task_batches: Some(self.task_batch.accuracy()),
-            mixed: Some(self.mixed.accuracy()),
-            single: Some(self.single.accuracy()),
+            task_given: self.task_given.counted(counting),
+            task_batches: Some(self.task_batch.counted(counting)),
+            mixed: Some(self.mixed.counted(counting)),
+            single: Some(self.single.counted(counting)),
         }
     }
 }
@@ -268,10 +319,12 @@ mod tests {
             weights: vec![weights.to_vec()],
         };
         let mut counts = EvalCounts::default();
-        counts.add(&found(0, [1.0, 0.0]), true);
-        counts.add(&found(1, [0.5, 0.5]), true);
-        counts.add(&found(1, [0.0, 1.0]), false);
-        counts.add(&found(1, [0.5, 0.5]), false);
+        let verdict = |label, name, task_and_name| Verdict { label, name, task_and_name };
+        counts.add(&found(0, [1.0, 0.0]), verdict(true, true, true));
+        counts.add(&found(1, [0.5, 0.5]), verdict(true, true, false));
+        counts.add(&found(1, [0.0, 1.0]), verdict(false, true, false));
+        counts.add(&found(1, [0.5, 0.5]), verdict(false, false, false));
+        assert_eq!((counts.counted(Counting::Name), counts.counted(Counting::TaskAndName)), (0.75, 0.25));
         assert_eq!((counts.images, counts.correct, counts.accuracy()), (4, 2, 0.5));
         assert_eq!((counts.share(0), counts.share(1), counts.share(7)), (0.25, 0.75, 0.0));
         assert_eq!(counts.mean_weights(), [[0.5, 0.5]]);
@@ -293,16 +346,30 @@ mod tests {
     }
 
     #[test]
-    fn outputs_count_for_class_incremental_methods_only() {
-        let evaluator = |outputs: Option<Vec<usize>>| Evaluator {
+    fn an_answer_counts_by_label_by_name_and_strictly() {
+        let names = |names: [&str; 2]| names.map(str::to_owned);
+        let (pets, tools, zoo) = (names(["cat", "dog"]), names(["saw", "drill"]), names(["lion", "dog"]));
+        let evaluator = |outputs: Option<Vec<usize>>, named: bool| Evaluator {
             classifier: &Stubborn,
             batch: 4,
             device: Device::flex(),
             outputs,
+            classes: if named { vec![&pets, &tools, &zoo] } else { Vec::new() },
         };
+        // The second class of task 2: a dog.
         let found = Classification { task: 2, label: 1, weights: Vec::new() };
-        assert!(evaluator(None).is_correct(&found, 0, 1) && !evaluator(None).is_correct(&found, 0, 0));
-        assert!(!evaluator(Some(vec![0, 1, 2])).is_correct(&found, 0, 1));
-        assert!(evaluator(Some(vec![0, 1, 0])).is_correct(&found, 0, 1), "task 2 has the outputs of task 0");
+        let verdict = |evaluator: &Evaluator<'_>, task: usize, label: u32| {
+            let Verdict { label, name, task_and_name } = evaluator.verdict(&found, task, label);
+            [label, name, task_and_name]
+        };
+        let plain = evaluator(None, true);
+        assert_eq!(verdict(&plain, 2, 1), [true, true, true]);
+        assert_eq!(verdict(&plain, 0, 1), [true, true, false], "a dog of another task");
+        assert_eq!(verdict(&plain, 1, 1), [true, false, false], "a drill is no dog");
+        assert_eq!(verdict(&plain, 0, 0), [false, false, false]);
+        // Class-incremental methods: a label counts only from the right outputs.
+        assert_eq!(verdict(&evaluator(Some(vec![0, 1, 2]), true), 0, 1), [false, true, false]);
+        assert_eq!(verdict(&evaluator(Some(vec![0, 1, 0]), true), 0, 1), [true, true, false]);
+        assert_eq!(verdict(&evaluator(None, false), 2, 1), [true, false, false]);
     }
 }

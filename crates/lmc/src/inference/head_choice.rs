@@ -5,7 +5,7 @@
 //! task_gaussian     cost[h, i] = -log N(profile_h[i]; μ_h, Σ_h) + log L_h[i] / τ
 //! ```
 //!
-//! The second adds how likely the scores of the head and of the layers before it are for its task
+//! `signature` finds the head before any module runs ([`super::head_first`]). The second rule above adds how likely the scores of the head and of the layers before it are for its task
 //! ([`super::task_gaussian`]); the exponent 1/τ is the weight that the paper gives to the scores of modules.
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub enum HeadChoice {
     /// all heads if any of them has no such distribution (a task with too few validation images).
     #[serde(alias = "familiarity")]
     TaskGaussian,
+    /// How the image looks, compared with the images of each task: [`super::head_first`]. As `TaskGaussian` if any task has
+    /// no signature (it was learned by an earlier version).
+    Signature,
 }
 
 impl BatchTraces<'_> {
@@ -45,7 +48,7 @@ impl BatchTraces<'_> {
     pub(super) fn choose(&self, selection: HeadSelection) -> Result<Vec<usize>> {
         let needed = !matches!(selection, HeadSelection::Given(_));
         let costs = match self.predictor.config.head_choice {
-            HeadChoice::TaskGaussian if needed => self.gaussian_costs()?,
+            HeadChoice::TaskGaussian | HeadChoice::Signature if needed => self.gaussian_costs()?,
             _ => None,
         };
         Ok(selection.choose(costs.as_ref().unwrap_or(&self.head_losses), self.images()))

@@ -2,10 +2,14 @@
 //!
 //! | file | idea |
 //! | --- | --- |
+//! | [`signature`] | how the images of a task look: finds the task of an image before any module runs |
+//! | [`route`] | the modules that a head asks once it is chosen, and its stored prior |
+//! | [`head_first`] | find the head, then ask only its modules |
 //! | [`views`] | the modules that a head sees, and forward passes through them |
 //! | [`head_choice`] | the head, when the task is not given |
 //! | [`task_gaussian`] | distribution of a task's scores |
 //! | [`novelty`] | images of no task that was learned |
+//! | [`calibration`] | what a task's data say about its head, measured when the task is learned |
 //! | [`evaluation`] | accuracy under a test protocol, for any method |
 //!
 //! In the paper all modules compete for every image. A module that came later may then take over the images of an old
@@ -13,16 +17,22 @@
 //! only with `adapt_batch_norm` and in [`Model::warm_up`]), so the network *contains*
 //! every earlier version of itself: [`Routing::AsLearned`] lets a head see only the modules that were there when its task
 //! was learned. With the task given, predictions then stay bit-identical for good. Without it a head must be chosen, by
-//! its structural loss behind all modules, as in the paper, or by the distribution of its task's scores ([`HeadChoice`]).
+//! its structural loss behind all modules, as in the paper, by the distribution of its task's scores, or, before any module
+//! has run, by how the image looks ([`HeadChoice`]).
 
+pub mod calibration;
+mod cholesky;
 pub mod evaluation;
 pub mod head_choice;
+pub mod head_first;
 mod memory;
 pub mod novelty;
+pub mod route;
+pub mod signature;
 pub mod task_gaussian;
 pub mod views;
 
-use std::ops::Range;
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use burn::tensor::{Device, Tensor};
@@ -35,9 +45,10 @@ use crate::network::composition::{CompositionConfig, softmax};
 use crate::network::forward::{ForwardTrace, LayerTrace};
 use crate::network::head::{Head, HeadSelection};
 use crate::network::layer::{CachedResponses, Layer};
-use crate::tensors::{argmax, numbers, rows, without_gradients};
+use crate::tensors::{numbers, rows, without_gradients};
 use evaluation::{Classification, Classify, Protocol};
 pub use head_choice::HeadChoice;
+use head_first::HeadFirst;
 use views::{BatchTraces, View};
 
 /// Which modules an image may pass through on its way to a head.
@@ -51,18 +62,39 @@ pub enum Routing {
 }
 
 /// How a model classifies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PredictionConfig {
     /// Which modules an image may pass through; `all_modules` by default.
     pub routing: Routing,
     /// How a head is chosen when the task is not given; `structural_loss` by default.
     pub head_choice: HeadChoice,
+    /// Share of a layer's weight that may be left out when the modules of a route run, 0 to below 1; 0.005 by default. 0
+    /// runs all modules that a head sees.
+    pub negligible_weight: f64,
 }
+
+/// Share of a layer's weight that is negligible by default.
+const NEGLIGIBLE: f64 = 0.005;
 
 impl Default for PredictionConfig {
     fn default() -> Self {
-        Self { routing: Routing::AllModules, head_choice: HeadChoice::StructuralLoss }
+        Self {
+            routing: Routing::AllModules,
+            head_choice: HeadChoice::StructuralLoss,
+            negligible_weight: NEGLIGIBLE,
+        }
+    }
+}
+
+impl PredictionConfig {
+    /// Complains about values outside their range.
+    pub fn check(&self) -> Result<()> {
+        if (0.0..1.0).contains(&self.negligible_weight) {
+            return Ok(());
+        }
+        let problem = format!("{} is not a share", self.negligible_weight);
+        Err(Error::setting("prediction.negligible_weight", problem, "use 0 to below 1; 0.005 is the default"))
     }
 }
 
@@ -83,13 +115,43 @@ pub struct Predictor {
     pub(crate) views: Vec<View>,
     /// The view of each head: the modules that were there when its task was learned.
     own: Vec<usize>,
+    /// The view of each head's route; `None` without one, and where heads are chosen in another way.
+    routes: Vec<Option<usize>>,
     pub(crate) heads: Vec<Head>,
     pub(crate) composition: CompositionConfig,
     pub(crate) config: PredictionConfig,
     pub(crate) preparation: Preparation,
     /// Images per batch.
     pub(crate) batch: usize,
+    /// Number of each class name, `[head][label]`: the same for equal names.
+    names: Vec<Vec<usize>>,
+    /// Prepared when the first head is chosen by signature.
+    head_first: OnceCell<Option<Rc<HeadFirst>>>,
     pub(crate) device: Device,
+}
+
+/// The decision for one image.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The heads that were considered and their posterior probabilities, the likeliest first.
+    pub tasks: Vec<(usize, f64)>,
+    /// Classes of these heads by name, the likeliest first.
+    pub classes: Vec<ClassProbability>,
+    /// Weight of each module in the pass of the head that classified, `[layer][module]`, up to the last that it sees.
+    pub weights: Vec<Vec<f64>>,
+    /// Whether the image is of no task; `None` if no task has statistics for that, or nobody asked.
+    pub novel: Option<bool>,
+}
+
+/// Probability of a class name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassProbability {
+    /// The head that says most for the name.
+    pub head: usize,
+    /// Label of the class under that head.
+    pub label: usize,
+    /// Probability of the name: that of each head considered, times the posterior of the head, summed.
+    pub probability: f64,
 }
 
 /// Heads, logits and scores for a batch.
@@ -99,18 +161,18 @@ pub struct BatchPredictions {
     pub heads: Vec<usize>,
     /// Logits of each image under its head, `[image][class]`.
     pub logits: Vec<Vec<f64>>,
-    /// Structural losses of all heads behind all modules, `[head][image]`.
+    /// Structural losses of all heads behind all modules, `[head][image]`; empty if the head was found by signature.
     pub head_losses: Vec<Vec<f64>>,
-    /// Forward pass that each head classifies from, as far as it was computed, and the first module of its view by layer.
-    pub(crate) traces: Vec<Option<(Rc<ForwardTrace>, Vec<usize>)>>,
-    /// Score profiles `[head][image]`, empty for heads whose own view was not computed.
-    pub(crate) profiles: Vec<Vec<Vec<f64>>>,
+    /// The decision for each image.
+    pub decisions: Vec<Decision>,
+    /// Forward pass of the whole batch that each head classifies from, as far as there was one.
+    pub(crate) traces: Vec<Option<Rc<ForwardTrace>>>,
 }
 
 impl BatchPredictions {
     /// The class of an image, in the label order of its head.
     pub fn label(&self, image: usize) -> usize {
-        argmax(&self.logits[image])
+        self.decisions[image].classes.first().map_or(0, |class| class.label)
     }
 
     /// Probabilities of an image's classes, according to its head.
@@ -120,26 +182,13 @@ impl BatchPredictions {
 
     /// Weight of each module for an image, `[layer][module]`, up to the last module that the head sees.
     pub fn weights(&self, image: usize) -> Vec<Vec<f64>> {
-        let Some(Some((trace, first))) = self.traces.get(self.heads[image]) else { return Vec::new() };
-        let layers = trace.layers.iter().zip(first);
-        layers
-            .map(|(layer, &first)| {
-                let weights = layer.weights.iter().map(|weights| weights[image]);
-                std::iter::repeat_n(0.0, first).chain(weights).collect()
-            })
-            .collect()
+        self.decisions[image].weights.clone()
     }
 
-    /// Score profile of an image under a head: logarithms of the structural losses of the head and of each layer of its
-    /// own view. Empty for a head whose view was not computed.
-    pub fn profile(&self, head: usize, image: usize) -> &[f64] {
-        self.profiles.get(head).and_then(|profiles| profiles.get(image)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Scores and weights in each layer before a head; empty if they were not computed.
+    /// Scores and weights in each layer before a head; empty if they were not computed for the whole batch.
     pub fn layers(&self, head: usize) -> &[LayerTrace] {
         match self.traces.get(head) {
-            Some(Some((trace, _))) => &trace.layers,
+            Some(Some(trace)) => &trace.layers,
             _ => &[],
         }
     }
@@ -149,30 +198,61 @@ impl Model {
     /// The model as it is now, for inference.
     pub fn predictor(&self) -> Result<Predictor> {
         let network = &self.network;
-        let all: Vec<Range<usize>> = network.layers.iter().map(|layer| 0..layer.modules().len()).collect();
-        let mut views = vec![View::new(all)];
-        let mut own = Vec::with_capacity(network.heads.len());
+        let config = self.config.prediction;
+        let all: Vec<Vec<usize>> =
+            network.layers.iter().map(|layer| (0..layer.modules().len()).collect()).collect();
+        let mut views = vec![View::new(all, None)];
+        let mut place = |view: View| {
+            let known = views.iter().position(|known| known.is(&view));
+            known.unwrap_or_else(|| {
+                views.push(view);
+                views.len() - 1
+            })
+        };
+        let (mut own, mut routes) = (Vec::new(), Vec::new());
         for head in &network.heads {
             // A head that is trainable sees all modules.
-            let ranges = head.view.as_ref().unwrap_or(&views[0].ranges);
-            let known = views.iter().position(|view| view.ranges == *ranges);
-            own.push(known.unwrap_or(views.len()));
-            if known.is_none() {
-                views.push(View::new(ranges.clone()));
-            }
+            let Some(ranges) = &head.view else {
+                own.push(0);
+                routes.push(None);
+                continue;
+            };
+            own.push(place(View::new(ranges.iter().cloned().map(Iterator::collect).collect(), None)));
+            let route = head.route.as_ref().filter(|_| config.head_choice == HeadChoice::Signature);
+            routes.push(route.map(|route| {
+                let modules = route.modules(config.negligible_weight);
+                let prior = route.prior(&modules, &self.config.composition);
+                let places = ranges.iter().zip(modules);
+                let places =
+                    places.map(|(range, modules)| modules.iter().map(|at| range.start + at).collect());
+                place(View::new(places.collect(), Some(prior)))
+            }));
         }
         Ok(Predictor {
             layers: network.layers.clone(),
             views,
             own,
+            routes,
+            names: numbered_names(&network.heads),
+            head_first: OnceCell::new(),
             heads: network.heads.iter().map(without_gradients).collect(),
             composition: self.config.composition.clone(),
-            config: self.config.prediction,
+            config,
             preparation: self.preparation,
             batch: self.config.batch,
             device: network.device.clone().inner(),
         })
     }
+}
+
+/// A number for each class name of each head; equal names have equal numbers.
+fn numbered_names(heads: &[Head]) -> Vec<Vec<usize>> {
+    let mut known: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    let mut number = |name| {
+        let next = known.len();
+        *known.entry(name).or_insert(next)
+    };
+    heads.iter().map(|head| head.classes.iter().map(|name| number(name.as_str())).collect()).collect()
 }
 
 impl Predictor {
@@ -219,9 +299,10 @@ impl Predictor {
     /// The view that a head classifies from.
     pub(crate) fn classifying_view(&self, head: usize) -> Result<usize> {
         let own = self.own_view(head)?;
-        Ok(match self.config.routing {
-            Routing::AllModules => 0,
-            Routing::AsLearned => own,
+        Ok(match (self.routes[head], self.config.routing) {
+            (Some(route), _) => route,
+            (None, Routing::AllModules) => 0,
+            (None, Routing::AsLearned) => own,
         })
     }
 
@@ -231,18 +312,54 @@ impl Predictor {
         BatchTraces::new(self, images, prior)
     }
 
-    /// Classifies a batch, and computes the score profiles of all heads.
+    /// Classifies a batch, and says which images are new.
     pub fn predict(
         &self,
         images: &Tensor<4>,
         prior: BatchPrior,
         selection: HeadSelection,
     ) -> Result<BatchPredictions> {
+        if let Some(batch) = self.routed(images)? {
+            return batch.classify(selection, true);
+        }
         let batch = self.batch(images, prior)?;
         for head in 0..self.heads.len() {
             batch.profiles(head)?;
         }
         batch.classify(selection)
+    }
+
+    /// The classes of some heads by name, from the posterior and the logits of each: the likeliest first.
+    pub(crate) fn mixture(&self, heads: &[(usize, f64, &[f64])]) -> Result<Vec<ClassProbability>> {
+        let mut classes: Vec<(usize, ClassProbability, f64)> = Vec::new();
+        for &(head, posterior, logits) in heads {
+            if logits.iter().any(|logit| !logit.is_finite()) {
+                return Err(Error::NotFinite { what: "a logit" });
+            }
+            for (label, probability) in softmax(logits).into_iter().enumerate() {
+                let (name, probability) = (self.names[head][label], posterior * probability);
+                let found = ClassProbability { head, label, probability };
+                match classes.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, known, most)) => {
+                        if probability > *most {
+                            (known.head, known.label, *most) = (head, label, probability);
+                        }
+                        known.probability += probability;
+                    }
+                    None => classes.push((name, found, probability)),
+                }
+            }
+        }
+        // Logits tell classes apart whose probabilities are the same number.
+        let logit = |class: &ClassProbability| {
+            let of = heads.iter().find(|(head, ..)| *head == class.head);
+            of.map_or(f64::NEG_INFINITY, |(.., logits)| logits[class.label])
+        };
+        let mut classes: Vec<ClassProbability> = classes.into_iter().map(|(_, class, _)| class).collect();
+        classes.sort_by(|a, b| {
+            b.probability.total_cmp(&a.probability).then_with(|| logit(b).total_cmp(&logit(a)))
+        });
+        Ok(classes)
     }
 
     /// Logits `[batch, class]` of features `[batch, feature]` under a head.
@@ -276,24 +393,30 @@ impl Classify for Predictor {
         task: Option<usize>,
         protocols: &[Protocol],
     ) -> Result<Vec<Vec<Classification>>> {
+        let routed = self.routed(images)?;
         // Protocols with the same batch prior share their forward passes.
         let mut passes: [Option<BatchTraces<'_>>; 2] = [None, None];
         let mut found = Vec::with_capacity(protocols.len());
         for &protocol in protocols {
             let given = task.filter(|_| protocol == Protocol::TaskGiven);
             let (prior, selection) = Self::conditions(protocol, given)?;
-            let slot = &mut passes[usize::from(prior == BatchPrior::PerImage)];
-            let traces = match slot {
-                Some(traces) => traces,
-                None => slot.insert(self.batch(images, prior)?),
+            let predictions = match &routed {
+                Some(batch) => batch.classify(selection, false)?,
+                None => {
+                    let slot = &mut passes[usize::from(prior == BatchPrior::PerImage)];
+                    let traces = match slot {
+                        Some(traces) => traces,
+                        None => slot.insert(self.batch(images, prior)?),
+                    };
+                    traces.classify(selection)?
+                }
             };
-            let predictions = traces.classify(selection)?;
-            let classification = |image: usize| Classification {
+            let classification = |(image, decision): (usize, Decision)| Classification {
                 task: predictions.heads[image],
-                label: predictions.label(image) as u32,
-                weights: predictions.weights(image),
+                label: decision.classes.first().map_or(0, |class| class.label as u32),
+                weights: decision.weights,
             };
-            found.push((0..predictions.heads.len()).map(classification).collect());
+            found.push(predictions.decisions.into_iter().enumerate().map(classification).collect());
         }
         Ok(found)
     }

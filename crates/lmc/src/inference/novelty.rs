@@ -1,13 +1,14 @@
 //! Novelty: an image whose scores are unusual for every task is something the model has never seen.
 //!
-//! Every task has the distribution of its own images' scores ([`super::task_gaussian`]). An image is new if its score profile
-//! lies beyond the limit of every task, which is set for a rate of false alarms.
+//! Where heads are found by signature, the likeliest task alone is asked: an image is new if it looks too unlike the task's
+//! images ([`super::signature::distance`]) or if its scores are too unusual for them ([`super::task_gaussian`]). Else it is
+//! new if its scores are too unusual for every task. Limits are set for a rate of false alarms, on validation images.
 
 use lmc_streams::{BatchConfig, TaskSet};
 use serde::{Deserialize, Serialize};
 
+use super::BatchPrior;
 use super::evaluation::Protocol;
-use super::{BatchPredictions, BatchPrior, Predictor};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::network::head::HeadSelection;
@@ -38,19 +39,6 @@ impl NoveltyConfig {
     }
 }
 
-impl Predictor {
-    /// Whether an image of a batch is new; `None` if no task has a distribution of scores. Needs the score profiles of all
-    /// heads, which [`Predictor::predict`] computes.
-    pub fn is_novel(&self, predictions: &BatchPredictions, image: usize) -> Option<bool> {
-        let calibrated = |(head, found): (usize, &crate::network::head::Head)| {
-            Some(found.gaussian.as_ref()?.includes(predictions.profile(head, image)))
-        };
-        let mut included = self.heads.iter().enumerate().filter_map(calibrated).peekable();
-        included.peek()?;
-        Some(!included.any(|included| included))
-    }
-}
-
 impl Model {
     /// Share of a set's images that are new, each on its own; `None` if no task has a distribution of scores.
     pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
@@ -60,7 +48,7 @@ impl Model {
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
             for image in 0..batch.len() {
-                let Some(is_novel) = predictor.is_novel(&predictions, image) else { return Ok(None) };
+                let Some(is_novel) = predictions.decisions[image].novel else { return Ok(None) };
                 novel += usize::from(is_novel);
                 seen += 1;
             }

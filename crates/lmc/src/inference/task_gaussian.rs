@@ -15,16 +15,9 @@
 //!
 //! [`HeadChoice::TaskGaussian`]: super::HeadChoice::TaskGaussian
 
-use lmc_streams::BatchConfig;
 use serde::{Deserialize, Serialize};
 
-use super::BatchPrior;
-use super::evaluation::Protocol;
-use crate::error::Result;
-use crate::model::Model;
-use crate::network::head::HeadSelection;
-use crate::tensors::images;
-use crate::training::TaskData;
+use super::cholesky::{cholesky, solve};
 
 /// Normal distribution of a task's score profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,11 +115,8 @@ impl TaskGaussian {
 
     /// Mahalanobis distance of a profile from the task: the length of `L⁻¹ (profile - μ)`.
     pub fn distance(&self, profile: &[f64]) -> f64 {
-        let mut solved: Vec<f64> = Vec::with_capacity(self.means.len());
-        for ((number, mean), row) in profile.iter().zip(&self.means).zip(&self.factor) {
-            let known: f64 = row.iter().zip(&solved).map(|(a, b)| a * b).sum();
-            solved.push((number - mean - known) / row[solved.len()]);
-        }
+        let offset: Vec<f64> = profile.iter().zip(&self.means).map(|(number, mean)| number - mean).collect();
+        let solved = solve(&self.factor, &offset);
         solved.iter().map(|number| number * number).sum::<f64>().sqrt()
     }
 
@@ -152,52 +142,6 @@ impl TaskGaussian {
             && self.means.iter().all(|number| number.is_finite())
             && self.factor.iter().enumerate().all(row_fits)
             && self.limit >= 0.0
-    }
-}
-
-/// The lower triangle `L` of `L Lᵀ`; `None` if the matrix is not positive.
-fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
-    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(size);
-    for row in 0..size {
-        let mut line: Vec<f64> = Vec::with_capacity(row + 1);
-        for (column, above) in factor.iter().enumerate() {
-            let known: f64 = line.iter().zip(above).map(|(a, b)| a * b).sum();
-            line.push((matrix(row, column) - known) / above[column]);
-        }
-        let left = matrix(row, row) - line.iter().map(|number| number * number).sum::<f64>();
-        if !(left.is_finite() && left > 0.0) {
-            return None;
-        }
-        line.push(left.sqrt());
-        factor.push(line);
-    }
-    Some(factor)
-}
-
-impl Model {
-    /// Estimates the distribution of a head's scores from the validation images of its task.
-    pub fn calibrate(&mut self, head: usize, data: TaskData<'_>) -> Result<()> {
-        let val = data.val;
-        let predictor = self.predictor()?;
-        let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
-        for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(val)? {
-            data.check_stop()?;
-            let input = images(&batch, predictor.device());
-            let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Given(head))?;
-            for image in 0..batch.labels.len() {
-                profiles.push(predictions.profile(head, image).to_vec());
-                let mut others = self.network.heads.iter().enumerate().filter(|(other, _)| *other != head);
-                elsewhere.push(others.any(|(other, found)| {
-                    found
-                        .gaussian
-                        .as_ref()
-                        .is_some_and(|task| task.includes(predictions.profile(other, image)))
-                }));
-            }
-        }
-        self.network.heads[head].gaussian =
-            TaskGaussian::of(&profiles, &elsewhere, self.config.novelty.false_alarms);
-        Ok(())
     }
 }
 

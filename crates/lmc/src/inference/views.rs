@@ -1,28 +1,30 @@
 //! Views: the modules that a head sees, packed for the fused kernels, and forward passes of a batch through them.
 //!
-//! The first view has all modules. Every other one has the modules that were there when a task was learned. Views are
-//! packed, and passes computed, when they are first needed; the first layer, which sees the raw images in every view,
-//! responds once.
+//! The first view has all modules. Every other one has the modules that were there when a task was learned, or those of a
+//! head's route with the prior that it stored. Views are packed, and passes computed, when they are first needed; the first
+//! layer, which sees the raw images in every view, responds once for all views without a stored prior.
 
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
-use super::{BatchPredictions, BatchPrior, Predictor};
-use crate::error::{Error, Result};
+use super::{BatchPredictions, BatchPrior, Decision, Predictor};
+use crate::error::Result;
 use crate::module::{FrozenModules, LocalModule};
 use crate::network::composition::{CompositionConfig, PerModule};
-use crate::network::forward::{ForwardTrace, Weighing, forward};
+use crate::network::forward::{ForwardTrace, LayerTrace, Weighing, forward};
 use crate::network::head::HeadSelection;
 use crate::network::layer::{CachedResponses, Layer, Responses};
 use crate::tensors::without_gradients;
 
-/// Modules that take part, a range for each layer.
+/// Modules that take part.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    pub(crate) ranges: Vec<Range<usize>>,
+    /// Their places in the layers, `[layer][module]`; without a stored prior they follow one another.
+    pub(crate) modules: Vec<Vec<usize>>,
+    /// The stored prior: logarithms, `[layer][module]`. `None` where the prior is that of a batch or an image.
+    pub(crate) prior: Option<Vec<Vec<f64>>>,
     layers: OnceCell<Vec<ViewLayer>>,
 }
 
@@ -34,23 +36,51 @@ struct ViewLayer {
 }
 
 impl View {
-    pub(crate) fn new(ranges: Vec<Range<usize>>) -> Self {
-        Self { ranges, layers: OnceCell::new() }
+    pub(crate) fn new(modules: Vec<Vec<usize>>, prior: Option<Vec<Vec<f64>>>) -> Self {
+        Self { modules, prior, layers: OnceCell::new() }
+    }
+
+    /// Whether another view has the same modules under the same prior.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.modules == other.modules && self.prior == other.prior
+    }
+
+    /// Weights of an image in a pass through this view, `[layer][module]`, with the modules at their places in the layers.
+    pub(super) fn weights(&self, trace: &ForwardTrace, image: usize) -> Vec<Vec<f64>> {
+        let layer = |(layer, modules): (&LayerTrace, &Vec<usize>)| {
+            let mut weights = vec![0.0; modules.last().map_or(0, |last| last + 1)];
+            for (&module, found) in modules.iter().zip(&layer.weights) {
+                weights[module] = found[image];
+            }
+            weights
+        };
+        trace.layers.iter().zip(&self.modules).map(layer).collect()
     }
 }
 
+/// Score profile of an image: logarithms of the structural loss of the head, then of each layer (that of its modules,
+/// summed by their weights).
+pub(super) fn profile(head_loss: f64, trace: &ForwardTrace, image: usize) -> Vec<f64> {
+    let layers = trace.layers.iter().map(|layer| {
+        let terms = layer.losses.iter().zip(&layer.weights);
+        terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
+    });
+    std::iter::once(head_loss).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
+}
+
 impl ViewLayer {
-    fn new(layer: &Layer, range: &Range<usize>) -> Result<Self> {
+    fn new(layer: &Layer, places: &[usize]) -> Result<Self> {
         let count = layer.frozen_count();
-        let frozen = if *range == (0..layer.modules().len()) && layer.packed().is_some() {
+        let frozen = if places.len() == layer.modules().len() && layer.packed().is_some() {
             layer.packed().cloned()
         } else {
-            let modules = &layer.modules()[range.start.min(count)..range.end.min(count)];
-            let modules: Vec<LocalModule> = modules.iter().map(without_gradients).collect();
+            let modules = places.iter().filter(|&&place| place < count).map(|&place| &layer.modules()[place]);
+            let modules: Vec<LocalModule> = modules.map(without_gradients).collect();
             if modules.is_empty() { None } else { Some(FrozenModules::new(&modules)?) }
         };
         // A module that has not taken part in a training batch yet takes no part in predictions.
-        let trainable = match layer.trainable().filter(|module| module.trained && range.end > count) {
+        let sees_all = places.last().is_some_and(|&last| last >= count);
+        let trainable = match layer.trainable().filter(|module| module.trained && sees_all) {
             Some(module) => Some(FrozenModules::new(&[without_gradients(module)])?),
             None => None,
         };
@@ -62,6 +92,7 @@ impl ViewLayer {
 struct EvaluationWeighing<'a> {
     layers: &'a [ViewLayer],
     composition: &'a CompositionConfig,
+    stored: Option<&'a [Vec<f64>]>,
     prior: BatchPrior,
 }
 
@@ -87,26 +118,27 @@ impl Weighing for EvaluationWeighing<'_> {
         Ok(Responses { frozen, trainable })
     }
 
-    fn weigh(&mut self, _: usize, _: &Responses, losses: &PerModule) -> PerModule {
-        match self.prior {
-            BatchPrior::Shared => self.composition.weights(losses),
-            BatchPrior::PerImage => self.composition.weights_alone(losses),
+    fn weigh(&mut self, layer: usize, _: &Responses, losses: &PerModule) -> PerModule {
+        match (self.stored, self.prior) {
+            (Some(stored), _) => self.composition.weights_given(losses, &stored[layer]),
+            (None, BatchPrior::Shared) => self.composition.weights(losses),
+            (None, BatchPrior::PerImage) => self.composition.weights_alone(losses),
         }
     }
 }
 
 impl Predictor {
     fn view(&self, view: usize) -> Result<&[ViewLayer]> {
-        let View { ranges, layers } = &self.views[view];
+        let View { modules, layers, .. } = &self.views[view];
         if let Some(layers) = layers.get() {
             return Ok(layers);
         }
-        let packed = self.layers.iter().zip(ranges).map(|(layer, range)| ViewLayer::new(layer, range));
+        let packed = self.layers.iter().zip(modules).map(|(layer, places)| ViewLayer::new(layer, places));
         let packed = packed.collect::<Result<Vec<_>>>()?;
         Ok(layers.get_or_init(|| packed))
     }
 
-    /// Passes a batch through the modules of a view.
+    /// Passes a batch through the modules of a view; a stored prior takes the place of `prior`.
     pub(crate) fn pass(
         &self,
         view: usize,
@@ -115,7 +147,8 @@ impl Predictor {
         prior: BatchPrior,
     ) -> Result<ForwardTrace> {
         let layers = self.view(view)?;
-        let mut weighing = EvaluationWeighing { layers, composition: &self.composition, prior };
+        let stored = self.views[view].prior.as_deref();
+        let mut weighing = EvaluationWeighing { layers, composition: &self.composition, stored, prior };
         forward(images, cached, &mut weighing, &self.device)
     }
 }
@@ -168,12 +201,15 @@ impl<'a> BatchTraces<'a> {
 
     /// Responses of the frozen modules of a view's first layer.
     fn cached(&self, view: usize) -> CachedResponses {
-        let range = self.predictor.views[view].ranges.first();
-        let (Some((outputs, losses)), Some(range)) = (&self.first, range) else {
+        let View { modules, prior, .. } = &self.predictor.views[view];
+        let (Some((outputs, losses)), Some(places), None) = (&self.first, modules.first(), prior) else {
             return CachedResponses::default();
         };
-        let modules = losses.dims()[0];
-        let (start, end) = (range.start.min(modules), range.end.min(modules));
+        let frozen = losses.dims()[0];
+        let (Some(&start), Some(&last)) = (places.first(), places.last()) else {
+            return CachedResponses::default();
+        };
+        let (start, end) = (start.min(frozen), (last + 1).min(frozen));
         if start == end {
             return CachedResponses::default();
         }
@@ -183,50 +219,54 @@ impl<'a> BatchTraces<'a> {
         }
     }
 
-    /// Score profiles of all images under a head, from its own view: logarithms of the structural loss of the head, then
-    /// of each layer (that of its modules, summed by their weights).
+    /// Score profiles of all images under a head, from its own view.
     pub fn profiles(&self, head: usize) -> Result<&[Vec<f64>]> {
         if let Some(profiles) = self.profiles[head].get() {
             return Ok(profiles);
         }
         let trace = self.trace(self.predictor.own_view(head)?)?;
         let losses = self.predictor.head_losses(head, &trace);
-        let profile = |(image, loss): (usize, &f64)| {
-            let layers = trace.layers.iter().map(|layer| {
-                let terms = layer.losses.iter().zip(&layer.weights);
-                terms.map(|(losses, weights)| losses[image] * weights[image]).sum::<f64>()
-            });
-            std::iter::once(*loss).chain(layers).map(|loss| loss.max(f64::MIN_POSITIVE).ln()).collect()
-        };
-        let profiles = losses.iter().enumerate().map(profile).collect();
+        let profiles = losses.iter().enumerate().map(|(image, &loss)| profile(loss, &trace, image)).collect();
         Ok(self.profiles[head].get_or_init(|| profiles))
+    }
+
+    /// Whether an image is new: beyond the limit of every task that has a distribution of scores. `None` without any, and
+    /// unless the score profiles of all heads were computed.
+    fn is_novel(&self, image: usize) -> Option<bool> {
+        let mut verdict = None;
+        for (head, profiles) in self.predictor.heads.iter().zip(&self.profiles) {
+            let profile = profiles.get()?.get(image)?;
+            if let Some(task) = &head.gaussian {
+                verdict = Some(verdict.unwrap_or(true) && !task.includes(profile));
+            }
+        }
+        verdict
     }
 
     /// Classifies the batch with heads chosen in this way.
     pub fn classify(&self, selection: HeadSelection) -> Result<BatchPredictions> {
         let heads = self.choose(selection)?;
         let mut logits = vec![Vec::new(); heads.len()];
+        let mut decisions = vec![Decision::default(); heads.len()];
         let mut chosen = heads.clone();
         chosen.sort_unstable();
         chosen.dedup();
         for head in chosen {
-            let features = self.trace(self.predictor.classifying_view(head)?)?.features.clone();
-            let rows = self.predictor.logit_rows(head, features)?;
+            let view = self.predictor.classifying_view(head)?;
+            let trace = self.trace(view)?;
+            let rows = self.predictor.logit_rows(head, trace.features.clone())?;
             for (image, row) in rows.into_iter().enumerate().filter(|(image, _)| heads[*image] == head) {
-                if row.iter().any(|logit| !logit.is_finite()) {
-                    return Err(Error::NotFinite { what: "a logit" });
-                }
+                decisions[image] = Decision {
+                    tasks: vec![(head, 1.0)],
+                    classes: self.predictor.mixture(&[(head, 1.0, &row)])?,
+                    weights: self.predictor.views[view].weights(&trace, image),
+                    novel: self.is_novel(image),
+                };
                 logits[image] = row;
             }
         }
-        let trace = |head: usize| {
-            let view = self.predictor.classifying_view(head)?;
-            let first = self.predictor.views[view].ranges.iter().map(|range| range.start).collect();
-            Ok(self.traces[view].get().cloned().map(|trace| (trace, first)))
-        };
+        let trace = |head: usize| Ok(self.traces[self.predictor.classifying_view(head)?].get().cloned());
         let traces = (0..self.predictor.heads.len()).map(trace).collect::<Result<_>>()?;
-        let profiles = self.profiles.iter().map(|profiles| profiles.get().cloned().unwrap_or_default());
-        let profiles = profiles.collect();
-        Ok(BatchPredictions { heads, logits, head_losses: self.head_losses.clone(), traces, profiles })
+        Ok(BatchPredictions { heads, logits, head_losses: self.head_losses.clone(), decisions, traces })
     }
 }

@@ -24,6 +24,17 @@ pub enum Granularity {
     Sample,
 }
 
+/// Where the window of a module comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatisticsSource {
+    /// From the last batches that the module was trained on, in training mode: the paper's.
+    Training,
+    /// From all images of the task, once the module is frozen: batches drawn with replacement, in evaluation mode
+    /// ([`crate::internals::growth::task_losses`]).
+    TaskEnd,
+}
+
 /// Settings of the z-score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -36,11 +47,23 @@ pub struct StatisticsConfig {
     pub two_sided: bool,
     /// Keep the authors' defect: the spread between the parents of an averaged module stays in its σ for ever.
     pub released: bool,
+    /// Where the window comes from: `training` by default, or `task_end`.
+    pub source: StatisticsSource,
+    /// Whether the z of a training batch with n images instead of B is multiplied by sqrt(n / B), as the mean of fewer images
+    /// varies more; false by default.
+    pub scale_partial_batches: bool,
 }
 
 impl Default for StatisticsConfig {
     fn default() -> Self {
-        Self { window: 100, granularity: Granularity::Batch, two_sided: true, released: false }
+        Self {
+            window: 100,
+            granularity: Granularity::Batch,
+            two_sided: true,
+            released: false,
+            source: StatisticsSource::Training,
+            scale_partial_batches: false,
+        }
     }
 }
 
@@ -124,6 +147,23 @@ impl Statistics {
         }
     }
 
+    /// How unusual the spread of a batch's losses is, two-sided: the distance of their standard deviation from the mean one
+    /// of the window's batches, over the standard deviation of these. 0 as long as too little was seen.
+    pub fn spread_z(&self, losses: &[f64]) -> f64 {
+        if self.seen < FEWEST || self.window.is_empty() || losses.is_empty() {
+            return 0.0;
+        }
+        let spread = |mean: f64, square: f64| (square - mean * mean).max(0.0).sqrt();
+        let usual: Vec<f64> = self.window.iter().map(|entry| spread(entry.0, entry.1)).collect();
+        let centre = mean(&usual);
+        let variance = mean(&usual.iter().map(|usual| (usual - centre).powi(2)).collect::<Vec<_>>());
+        let squares: Vec<f64> = losses.iter().map(|loss| loss * loss).collect();
+        match (spread(mean(losses), mean(&squares)) - centre).abs() {
+            0.0 => 0.0,
+            distance => distance / variance.sqrt(),
+        }
+    }
+
     /// What a module that is the average of others starts with: the average of their windows, newest beside newest.
     pub fn average(parents: &[&Self], config: &StatisticsConfig) -> Self {
         let Some(first) = parents.first() else { return Self::default() };
@@ -202,6 +242,19 @@ mod tests {
         assert_eq!(statistics.deviation(Granularity::Sample), 1.0);
         assert_eq!(statistics.deviation(Granularity::Batch), 0.0);
         assert_eq!(statistics.z(&[2.0, 5.0], &config), 1.5);
+    }
+
+    #[test]
+    fn the_spread_of_a_batch_has_a_z_of_its_own() {
+        let config = StatisticsConfig::default();
+        let mut statistics = Statistics::default();
+        // Standard deviations 1, 2 and 3 about one mean: 2 on average, with a deviation of sqrt(2/3).
+        for spread in [1.0, 2.0, 3.0] {
+            statistics.push(&[5.0 - spread, 5.0 + spread], &config);
+        }
+        assert_eq!(statistics.z(&[1.0, 9.0], &config), 0.0);
+        assert!((statistics.spread_z(&[1.0, 9.0]) - 6.0_f64.sqrt()).abs() < 1e-9);
+        assert!(statistics.spread_z(&[3.0, 7.0]) < 1e-9);
     }
 
     #[test]

@@ -140,13 +140,17 @@ impl CompositionConfig {
                 _ => losses.clone(),
             })
             .collect();
+        self.weights_given(&losses, &self.prior(&losses))
+    }
+
+    /// Weights of samples under a prior that is known: the logarithm of each module's.
+    pub fn weights_given(&self, losses: &[Vec<f64>], prior: &[f64]) -> PerModule {
         let images = losses.first().map_or(0, Vec::len);
-        let prior = self.prior(&losses);
         let mut weights = vec![vec![0.0; images]; losses.len()];
         for image in 0..images {
             let column: Vec<f64> = losses
                 .iter()
-                .zip(&prior)
+                .zip(prior)
                 .map(|(losses, prior)| self.relatedness(losses[image]) / self.temperature + prior)
                 .collect();
             for (module, weight) in self.select(&softmax(&column)).into_iter().enumerate() {

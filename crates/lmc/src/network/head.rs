@@ -5,6 +5,7 @@
 //! ([`HeadChoice`](crate::inference::HeadChoice)). The structural component never sends gradients into the trunk.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::composition::mean;
 use crate::error::Result;
+use crate::inference::route::Route;
+use crate::inference::signature::Signature;
 use crate::inference::task_gaussian::TaskGaussian;
 use crate::module::structural::invertible::{Invertible, InvertibleConfig, unit_length};
 use crate::tensors::{self, Draw, Role, Visitor, Walk, join};
@@ -76,6 +79,10 @@ pub struct Head {
     pub frozen: bool,
     /// Distribution of the task's scores on its validation images.
     pub gaussian: Option<TaskGaussian>,
+    /// How the task's images look.
+    pub signature: Option<Arc<Signature>>,
+    /// The modules that the head asks once it is chosen.
+    pub route: Option<Route>,
     /// The modules that were there when the task was learned, a range for each layer.
     pub view: Option<Vec<Range<usize>>>,
     /// Version of the head, from 1; more pictures or classes make a new one.
@@ -112,6 +119,8 @@ impl HeadConfig {
             structural,
             frozen: false,
             gaussian: None,
+            signature: None,
+            route: None,
             view: None,
             version: 1,
         }

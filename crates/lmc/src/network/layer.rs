@@ -79,6 +79,11 @@ impl Layer {
         &self.modules
     }
 
+    /// All modules, to change what is not among their parameters: these are packed.
+    pub(crate) fn modules_mut(&mut self) -> &mut [LocalModule] {
+        &mut self.modules
+    }
+
     /// Number of frozen modules.
     pub fn frozen_count(&self) -> usize {
         self.modules.iter().filter(|module| module.frozen).count()

@@ -17,12 +17,13 @@ use super::{Best, EpochMetrics, TaskTraining};
 use crate::error::{Error, Result};
 use crate::file::LARGEST_FILE;
 use crate::file::history::History;
-use crate::file::record::{ModelRecord, NetworkRecord, damaged};
+use crate::file::record::{ModelRecord, NetworkRecord, damaged, plain};
 use crate::file::tensor_file::{self, Tensors};
 use crate::growth::projection::Phase;
+use crate::growth::task_losses::ExpansionTest;
 use crate::model::Model;
 use crate::network::Network;
-use crate::tensors::{self, NamedTensor, prefixed};
+use crate::tensors::{NamedTensor, prefixed};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +53,11 @@ struct TaskRecord {
     /// The settings of the task; in files of earlier versions, the model's are the task's.
     #[serde(default)]
     config: Option<LearnerConfig>,
+    /// Whether a test for expansion is due, and those that were made; earlier versions tested batches only.
+    #[serde(default)]
+    test_due: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<ExpansionTest>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,13 +117,14 @@ impl State {
 impl Model {
     /// The whole state of the model, in the middle of a task or between tasks.
     pub fn state(&self) -> Result<State> {
-        let mut tensors = prefixed("network", tensors::plain(&self.network));
+        let mut tensors = prefixed("network", plain(&self.network));
         let training = self.training.as_ref().map(|open| {
-            let GrowingTask { training, config, step, steps, phase, grew, modules_before } = open;
+            let GrowingTask { training, config, step, steps, phase, grew, test_due, tests, modules_before } =
+                open;
             let (moments, adam) = training.adam.plain();
             tensors.extend(prefixed("adam", moments));
             let best = training.best.as_ref().map(|best| {
-                let own = tensors::plain(&best.state).into_iter();
+                let own = plain(&best.state).into_iter();
                 tensors.extend(prefixed("best", own.filter(|found| !is_frozen(&best.state, &found.name))));
                 let network = NetworkRecord::of(&best.state);
                 BestRecord { epoch: best.epoch, accuracy: best.accuracy, network }
@@ -135,6 +142,8 @@ impl Model {
                 modules_before: modules_before.clone(),
                 under_way: training.under_way.clone().map(|metrics| (metrics, *grew)),
                 config: Some(config.clone()),
+                test_due: *test_due,
+                tests: tests.clone(),
             }
         });
         let ModelRecord { network, learner, seed, preparation, history } = ModelRecord::of(self);
@@ -195,6 +204,8 @@ impl Model {
             steps: record.steps,
             phase: record.phase,
             grew: grew.unwrap_or_default(),
+            test_due: record.test_due,
+            tests: record.tests,
             modules_before: record.modules_before,
         });
         Ok(model)

@@ -9,7 +9,7 @@ use crate::growth::expansion::ExpansionConfig;
 use crate::growth::projection::ProjectionConfig;
 use crate::inference::PredictionConfig;
 use crate::inference::novelty::NoveltyConfig;
-use crate::module::statistics::StatisticsConfig;
+use crate::module::statistics::{StatisticsConfig, StatisticsSource};
 use crate::network::composition::CompositionConfig;
 
 /// How many epochs a task gets.
@@ -126,6 +126,7 @@ impl LearnerConfig {
         self.expansion.check()?;
         self.optimiser.check()?;
         self.novelty.check()?;
+        self.prediction.check()?;
         if self.statistics.window < 3 {
             return Err(Error::setting("statistics.window", "too short for a deviation", "use 3 or more"));
         }
@@ -164,8 +165,8 @@ impl LearnerConfig {
         Ok(config)
     }
 
-    /// Changes the number of epochs to a fixed one: projection phases keep their share, and the window is no longer than
-    /// such a phase, or a module that is added last would keep values that it inherited (specification §1.5).
+    /// Changes the number of epochs to a fixed one: projection phases keep their share, and a window that is filled in
+    /// training is no longer than such a phase, or a module that is added last would keep values that it inherited (specification §1.5).
     pub fn scale_epochs(&mut self, epochs: usize, steps_per_epoch: usize) {
         let ratio = epochs as f64 / self.epochs.max(1) as f64;
         let scaled = |length: usize, least: usize| {
@@ -178,8 +179,10 @@ impl LearnerConfig {
         self.epochs = epochs;
         self.epochs_large = 0;
         self.budget = EpochBudget::Fixed;
-        let phase = self.projection.epochs.saturating_mul(steps_per_epoch);
-        self.statistics.window = self.statistics.window.min(phase.max(10));
+        if self.statistics.source == StatisticsSource::Training {
+            let phase = self.projection.epochs.saturating_mul(steps_per_epoch);
+            self.statistics.window = self.statistics.window.min(phase.max(10));
+        }
     }
 }
 

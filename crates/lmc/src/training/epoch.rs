@@ -8,6 +8,7 @@ use super::cache::ResponseCache;
 use super::step::{GrowingTask, StepOutcome};
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::growth::expansion::ExpansionTiming;
 use crate::growth::projection::Phase;
 use crate::inference::BatchPrior;
 use crate::model::Model;
@@ -22,6 +23,18 @@ pub(crate) struct TaskCaches {
     val: Option<ResponseCache>,
     /// Features of the validation images and their length, batch by batch, while the network has no trainable module.
     val_features: Option<Vec<(Vec<f32>, usize)>>,
+}
+
+impl TaskCaches {
+    /// Responses to the training images.
+    pub(crate) fn train(&self) -> Option<&ResponseCache> {
+        self.train.as_ref()
+    }
+
+    /// Responses to the validation images.
+    pub(crate) fn val(&self) -> Option<&ResponseCache> {
+        self.val.as_ref()
+    }
 }
 
 fn responses(cache: Option<&ResponseCache>, batch: &Batch, device: &Device) -> CachedResponses {
@@ -53,6 +66,9 @@ impl Model {
     ) -> Result<Event> {
         let (number, epoch) = (task.training.number, task.training.epoch);
         let seed = self.task_seed(number);
+        if task.training.under_way.is_none() {
+            self.test_layers(task, data, listen)?;
+        }
         let batches_seed = seed.named("batches").numbered(epoch as u64);
         let done = task.training.begin_epoch(task.steps);
         let batches = BatchConfig::shuffled(task.config.batch, batches_seed);
@@ -90,6 +106,39 @@ impl Model {
         task.grew = false;
         let metrics = task.training.end_epoch(val_accuracy, || self.network.clone());
         Ok(metrics.end(task.training.epochs, val_accuracy, self.network.modules()))
+    }
+
+    /// Tests the layers by all images of the task, if that is due and the settings say so; one of them may grow.
+    fn test_layers(
+        &mut self,
+        task: &mut GrowingTask,
+        data: TaskData<'_>,
+        listen: &mut dyn FnMut(&Self, Event) -> Result<()>,
+    ) -> Result<()> {
+        let (number, epoch) = (task.training.number, task.training.epoch);
+        let between_phases = task.config.expansion.timing == ExpansionTiming::BetweenPhases;
+        if !between_phases || !task.test_due || task.phase.is_projection() {
+            return Ok(());
+        }
+        let tested = self.test_expansion(number, epoch, data)?;
+        task.test_due = false;
+        let Some((test, request)) = tested else { return Ok(()) };
+        task.tests.push(test.clone());
+        if let Some(request) = &request {
+            let seed = self.task_seed(number).named("added");
+            task.grow(&mut self.network, request, &seed)?;
+            task.grew = true;
+        }
+        // All of this is done, whatever the observer returns: the task goes on with the first step of the epoch.
+        listen(self, Event::ExpansionTested(test))?;
+        if let Some(request) = request {
+            let layer = request.layer;
+            listen(self, Event::Expanded { layer, z: request.z, epoch, step: 0 })?;
+            if let Phase::Projection { left, .. } = task.phase {
+                listen(self, Event::ProjectionStarted { layer, steps: left })?;
+            }
+        }
+        Ok(())
     }
 
     /// Accuracy on the validation images, with the task given.

@@ -11,6 +11,8 @@
 //! both know, told apart among these alone, so that new classes cannot hide what is lost. Without images of every known class
 //! the versions cannot be compared.
 
+use std::sync::Arc;
+
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Device, Tensor};
 use lmc_streams::names::check_name;
@@ -23,6 +25,8 @@ use super::{EpochMetrics, TaskData, TaskReport};
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::file::history::{Act, LearnedFrom};
+use crate::inference::route::Route;
+use crate::inference::task_gaussian::TaskGaussian;
 use crate::inference::{BatchPrior, Predictor};
 use crate::model::Model;
 use crate::network::head::Head;
@@ -58,7 +62,7 @@ pub struct ExtensionReport {
 }
 
 /// Features of images, computed once: the trunk is frozen.
-struct FeatureSet {
+pub(crate) struct FeatureSet {
     /// Row by row.
     features: Vec<f32>,
     length: usize,
@@ -67,7 +71,7 @@ struct FeatureSet {
 
 impl FeatureSet {
     /// Features of all images of a set behind the modules that a head sees.
-    fn new(
+    pub(crate) fn new(
         predictor: &Predictor,
         head: usize,
         batches: &BatchConfig,
@@ -87,8 +91,13 @@ impl FeatureSet {
         Ok(Self { features, length, labels })
     }
 
+    /// Number of images.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
     /// Some of the rows, with their labels.
-    fn rows(&self, positions: &[usize], device: &Device) -> (Tensor<2>, Vec<u32>) {
+    pub(crate) fn rows(&self, positions: &[usize], device: &Device) -> (Tensor<2>, Vec<u32>) {
         let mut rows = Vec::with_capacity(positions.len() * self.length);
         for &at in positions {
             rows.extend_from_slice(&self.features[at * self.length..(at + 1) * self.length]);
@@ -98,7 +107,7 @@ impl FeatureSet {
     }
 
     /// Accuracy of a head without gradients; `None` without images.
-    fn accuracy(&self, head: &Head, device: &Device) -> Option<f64> {
+    pub(crate) fn accuracy(&self, head: &Head, device: &Device) -> Option<f64> {
         self.accuracy_among(head, head.classes.len(), device)
     }
 
@@ -139,6 +148,7 @@ impl Model {
         let seed = self.task_seed(number).named("extension").numbered(u64::from(old.version));
         let predictor = self.predictor()?;
         let shuffled = BatchConfig::shuffled(self.config.batch, seed.named("features"));
+        let labelled = TaskData { train: &train, val: &val, ..data };
         let train = FeatureSet::new(&predictor, number, &shuffled, data, &train)?;
         let stored = BatchConfig::stored(self.config.batch);
         let val = FeatureSet::new(&predictor, number, &stored, data, &val)?;
@@ -181,7 +191,7 @@ impl Model {
             fitted.head.version = report.version;
             fitted.head.freeze();
             self.network.heads[number] = fitted.head;
-            let pooled = self.pool_calibration(number, &old, data);
+            let pooled = self.pool_calibration(number, &old, labelled);
             pooled.inspect_err(|_| self.network.heads[number] = old)?;
             self.note_extension(data, &report, config);
         }
@@ -211,19 +221,28 @@ impl Model {
         Ok((labels, new_classes))
     }
 
-    /// Fits the distribution of the task's scores to the new validation images and pools it with the old one.
+    /// Calibrates the head on the new images, whose labels are in the order of its classes, and pools that with what the
+    /// old images said. Modules and prior stay those of the old ones.
     fn pool_calibration(&mut self, number: usize, old: &Head, data: TaskData<'_>) -> Result<()> {
         self.calibrate(number, data)?;
         let known = self.history.learned_from(&old.task).map(|from| from.val).sum::<usize>();
         let new = data.val.len();
         let counts = (if known == 0 { new } else { known }, new);
         let head = &mut self.network.heads[number];
-        head.gaussian = match (&old.gaussian, &head.gaussian) {
-            (Some(before), Some(now)) if !head.scores_logits() => before.pooled(counts.0, now, counts.1),
-            // Scores of an old component say nothing of the new one's.
-            (_, Some(now)) => Some(now.clone()),
-            (before, None) => before.clone(),
+        // Scores of an old component say nothing of the new one's.
+        let same_scores = !head.scores_logits();
+        let pool = |before: Option<&TaskGaussian>, now: Option<&TaskGaussian>| match (before, now) {
+            (Some(before), Some(now)) if same_scores => before.pooled(counts.0, now, counts.1),
+            (before, now) => now.or(before).cloned(),
         };
+        head.gaussian = pool(old.gaussian.as_ref(), head.gaussian.as_ref());
+        if let (Some(before), Some(now)) = (&old.route, &head.route) {
+            let gaussian = pool(before.gaussian.as_ref(), now.gaussian.as_ref());
+            head.route = Some(Route { gaussian, ..before.clone() });
+        }
+        if let (Some(before), Some(now)) = (&old.signature, &head.signature) {
+            head.signature = Some(Arc::new(before.pooled(now)));
+        }
         Ok(())
     }
 

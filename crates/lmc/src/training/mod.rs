@@ -31,6 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::events::Event;
+use crate::growth::gain::DroppedModules;
+use crate::growth::task_losses::ExpansionTest;
 use adam::Adam;
 
 /// The data of a task to learn from.
@@ -95,6 +97,12 @@ pub struct TaskReport {
     pub modules_before: Vec<usize>,
     /// Modules per layer after the task.
     pub modules: Vec<usize>,
+    /// Tests for expansion on all images of the task, in their order; empty if batches are tested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<ExpansionTest>,
+    /// Modules that were added and not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedModules>,
 }
 
 impl TaskReport {
@@ -105,6 +113,7 @@ impl TaskReport {
             best_epoch: self.best_epoch,
             val_accuracy: self.val_accuracy,
             modules: self.modules.clone(),
+            dropped: self.dropped.clone(),
         }
     }
 }
@@ -192,6 +201,8 @@ impl<S> TaskTraining<S> {
             val_accuracy: self.best.as_ref().map(|best| best.accuracy),
             modules_before,
             modules,
+            tests: Vec::new(),
+            dropped: None,
         }
     }
 }

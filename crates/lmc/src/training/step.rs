@@ -14,7 +14,9 @@ use lmc_streams::{Batch, Seed};
 use super::TaskTraining;
 use super::config::LearnerConfig;
 use crate::error::Result;
+use crate::growth::expansion::ExpansionTiming;
 use crate::growth::projection::Phase;
+use crate::growth::task_losses::ExpansionTest;
 use crate::module::{ModuleMode, Origin};
 use crate::network::Network;
 use crate::network::composition::PerModule;
@@ -37,6 +39,10 @@ pub struct GrowingTask {
     pub phase: Phase,
     /// Whether a module was added in the epoch that is under way.
     pub grew: bool,
+    /// Whether the layers are to be tested for expansion before the next epoch, by all images of the task.
+    pub test_due: bool,
+    /// The tests so far.
+    pub tests: Vec<ExpansionTest>,
     /// Modules per layer before the task.
     pub modules_before: Vec<usize>,
 }
@@ -61,7 +67,7 @@ pub struct StepContext<'a> {
     pub phase: Phase,
     /// Steps of the projection phase that a new module starts.
     pub projection_steps: usize,
-    /// Whether layers may request modules: not in a network's first task.
+    /// Whether layers may request modules in a batch: not in a network's first task, nor if they are tested between phases.
     pub may_grow: bool,
 }
 
@@ -151,7 +157,12 @@ impl Weighing for TrainingWeighing<'_> {
     fn weigh(&mut self, number: usize, responses: &Responses, losses: &PerModule) -> PerModule {
         let (config, phase) = (self.context.config, self.phase());
         let layer = &mut self.layers[number];
-        let z = layer.z_scores(losses, &config.statistics);
+        let mut z = layer.z_scores(losses, &config.statistics);
+        if config.statistics.scale_partial_batches {
+            let images = losses.first().map_or(0, Vec::len) as f64;
+            let scale = (images / config.batch.max(1) as f64).sqrt();
+            z.iter_mut().for_each(|z| *z *= scale);
+        }
         let weights = config.expansion.training_weights(layer, losses, &z, &config.composition);
         if let Some(module) = layer.trainable_mut() {
             let own = losses[losses.len() - 1].iter().zip(&weights[weights.len() - 1]);
@@ -225,7 +236,8 @@ impl GrowingTask {
             config,
             phase: self.phase,
             projection_steps: config.projection.epochs * self.steps,
-            may_grow: network.layers.iter().all(|layer| layer.frozen_count() > 0),
+            may_grow: config.expansion.timing == ExpansionTiming::EveryBatch
+                && network.layers.iter().all(|layer| layer.frozen_count() > 0),
         };
         let pass = network.training_pass(images(batch, &device), cached, context)?;
         for request in &pass.requests {
@@ -246,7 +258,9 @@ impl GrowingTask {
         let loss = cross_entropy.clone() + structural.mul_scalar(config.structural_weight);
         let mut gradients = loss.backward();
         self.training.adam.step(network, &mut gradients);
+        let in_phase = self.phase.is_projection();
         self.phase = self.phase.step();
+        self.test_due |= in_phase && !self.phase.is_projection();
         self.step += 1;
         Ok(StepOutcome {
             loss: scalar(&loss),
@@ -257,7 +271,12 @@ impl GrowingTask {
     }
 
     /// Adds the module that a layer requests, and starts its projection phase.
-    fn grow(&mut self, network: &mut Network, request: &ExpansionRequest, seed: &Seed) -> Result<()> {
+    pub(super) fn grow(
+        &mut self,
+        network: &mut Network,
+        request: &ExpansionRequest,
+        seed: &Seed,
+    ) -> Result<()> {
         let (config, training) = (&self.config, &mut self.training);
         let origin = Origin {
             epoch: training.epoch,
@@ -272,7 +291,12 @@ impl GrowingTask {
         tensors::train(&mut module);
         layer.add(module)?;
         self.phase = Phase::projection(Some(request.layer), config.projection.epochs * self.steps);
+        // Without phases, the next test is after one epoch.
+        self.test_due |= !self.phase.is_projection();
         training.adam = config.optimiser.init();
+        if config.expansion.restart_best_epoch {
+            training.best = None;
+        }
         // The last layer has nothing above it to be fitted to.
         let last = request.layer + 1 == network.layers.len();
         let phase = if last { 0 } else { config.projection.epochs };

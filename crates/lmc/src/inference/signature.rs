@@ -1,0 +1,103 @@
+//! Signature: how the images of a task look, which finds the task of an image before any module has run.
+//!
+//! Old modules and heads are frozen: with the right head every old prediction is still there. What is lost without a task ID
+//! is lost by choosing the head. The signature chooses it by a description of the image that no network is needed for:
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`descriptor`] | 282 numbers that say how an image looks; the same in all models |
+//! | [`statistics`] | class means and covariances of a task's descriptors, collected once when the task is learned |
+//! | [`changes`] | what a picture suffers on its way: light, noise, other sizes, compression |
+//! | [`resample`] | pictures of other sizes |
+//! | [`discriminant`] | compares tasks by their statistics: a log-likelihood for each |
+//! | [`distance`] | how far an image is from all classes of one task: what is far is new |
+//!
+//! Statistics of one task never change when another is learned, and models are merged by putting theirs side by side.
+
+pub mod changes;
+pub mod descriptor;
+pub mod discriminant;
+pub mod distance;
+pub mod resample;
+pub mod statistics;
+
+use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::network::NetworkConfig;
+use crate::training::TaskData;
+use changes::Change;
+pub use descriptor::Describer;
+pub use discriminant::Discriminant;
+pub use distance::OwnDistance;
+pub use statistics::{Collector, Signature};
+
+/// Images that are described at once.
+const AT_ONCE: usize = 256;
+
+impl Describer {
+    /// Prepares for the images of a network.
+    pub fn of(config: &NetworkConfig) -> Self {
+        Self::new(config.channels, config.size)
+    }
+
+    /// Describes images `[image, channel, row, column]`, given one after the other.
+    pub fn describe_all(&self, images: &[f32], count: usize) -> Vec<Vec<f32>> {
+        let size = (images.len() / count.max(1)).max(1);
+        images.par_chunks(size).map(|image| self.describe(image)).collect()
+    }
+
+    /// Hands the descriptor of every image of a set to `hear`, with its label, in stored order.
+    pub(crate) fn each(
+        &self,
+        set: &TaskSet,
+        data: TaskData<'_>,
+        hear: &mut dyn FnMut(u32, &[f32]),
+    ) -> Result<()> {
+        let mut batches = BatchConfig::stored(AT_ONCE).init(set)?;
+        let mut batch = Batch::default();
+        while batches.fill(&mut batch) {
+            data.check_stop()?;
+            let found = self.describe_all(&batch.images, batch.labels.len());
+            batch.labels.iter().zip(&found).for_each(|(&label, descriptor)| hear(label, descriptor));
+        }
+        Ok(())
+    }
+}
+
+impl Signature {
+    /// Collects the statistics of a task with so many classes from its training images, and from a changed copy of each of
+    /// every kind of change.
+    pub(crate) fn learn(
+        describer: &Describer,
+        classes: usize,
+        data: TaskData<'_>,
+        seed: &Seed,
+    ) -> Result<Self> {
+        let mut collected = Collector::new(classes);
+        let mut batches = BatchConfig::stored(AT_ONCE).init(data.train)?;
+        let mut batch = Batch::default();
+        while batches.fill(&mut batch) {
+            data.check_stop()?;
+            let size = (batch.images.len() / batch.labels.len().max(1)).max(1);
+            let places = batch.images.par_chunks(size).zip(&batch.positions);
+            let described: Vec<(Vec<f32>, Vec<Vec<f32>>)> = places
+                .map(|(image, &position)| {
+                    let planes = describer.planes(image);
+                    let seed = seed.numbered(u64::from(position));
+                    let changed = Change::ALL.map(|change| change.apply(&planes, &seed));
+                    let changed = changed.iter().map(|planes| describer.describe_planes(planes));
+                    (describer.describe_planes(&planes), changed.collect())
+                })
+                .collect();
+            for (&label, (descriptor, changed)) in batch.labels.iter().zip(&described) {
+                collected.add(label as usize, descriptor);
+                for (change, changed) in Change::ALL.iter().zip(changed) {
+                    collected.add_change(descriptor, changed, change.weight());
+                }
+            }
+        }
+        Ok(collected.finish())
+    }
+}
