@@ -33,13 +33,20 @@ pub use discriminant::Discriminant;
 pub use distance::OwnDistance;
 pub use statistics::{Collector, Signature};
 
-/// Images that are described at once.
+/// Images that are described at once, at most.
 const AT_ONCE: usize = 256;
+/// Bytes of the images that are described at once, unless one alone takes more.
+const BYTES_AT_ONCE: usize = 64 << 20;
 
 impl Describer {
     /// Prepares for the images of a network.
     pub fn of(config: &NetworkConfig) -> Self {
         Self::new(config.channels, config.size)
+    }
+
+    /// Images to describe at once: large ones are few.
+    fn images_at_once(&self) -> usize {
+        (BYTES_AT_ONCE / self.bytes_per_image().max(1)).clamp(1, AT_ONCE)
     }
 
     /// Describes images `[image, channel, row, column]`, given one after the other.
@@ -55,7 +62,7 @@ impl Describer {
         data: TaskData<'_>,
         hear: &mut dyn FnMut(u32, &[f32]),
     ) -> Result<()> {
-        let mut batches = BatchConfig::stored(AT_ONCE).init(set)?;
+        let mut batches = BatchConfig::stored(self.images_at_once()).init(set)?;
         let mut batch = Batch::default();
         while batches.fill(&mut batch) {
             data.check_stop()?;
@@ -76,7 +83,7 @@ impl Signature {
         seed: &Seed,
     ) -> Result<Self> {
         let mut collected = Collector::new(classes);
-        let mut batches = BatchConfig::stored(AT_ONCE).init(data.train)?;
+        let mut batches = BatchConfig::stored(describer.images_at_once()).init(data.train)?;
         let mut batch = Batch::default();
         while batches.fill(&mut batch) {
             data.check_stop()?;

@@ -64,6 +64,7 @@ type Plane = [f32; PIXELS];
 #[derive(Clone, Debug)]
 pub struct Describer {
     channels: usize,
+    side: usize,
     resample: Option<Resample>,
     /// For each threshold, how far each grey value is beyond it.
     levels: Vec<[f32; LEVELS.len()]>,
@@ -87,12 +88,18 @@ impl Describer {
         }
         Self {
             channels,
+            side,
             resample: (side != SIDE).then(|| Resample::new(side, SIDE)),
             levels: (0..GREYS).map(|grey| LEVELS.map(|at| level(grey, at))).collect(),
             cosines8: cosines(),
             cosines4: cosines(),
             radius,
         }
+    }
+
+    /// Bytes of an image as numbers.
+    pub(super) fn bytes_per_image(&self) -> usize {
+        self.channels * self.side * self.side * size_of::<f32>()
     }
 
     /// Describes an image: `[channel, row, column]`, values from 0 to 1. Numbers that are missing count as 0, and numbers
@@ -426,4 +433,61 @@ fn sum(values: impl Iterator<Item = f32>) -> f32 {
 
 fn log(value: f32) -> f32 {
     libm::log(f64::from(value)) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: &[f32], expected: &[f32]) {
+        for (at, (a, b)) in found.iter().zip(expected).enumerate() {
+            assert!((a - b).abs() < 2e-4, "number {at}: {a}, not {b}");
+        }
+    }
+
+    #[test]
+    fn a_flat_grey_image_by_hand() {
+        let numbers = Describer::new(1, SIDE).describe(&[0.5; PIXELS]);
+        assert_eq!(numbers.len(), LENGTH);
+        let nothing = FLOOR.ln();
+        // Means, deviations and skewness of luminance and both chroma channels.
+        near(&numbers[..9], &[0.5, 0.0, 0.0, nothing, nothing, nothing, 0.0, 0.0, 0.0]);
+        let beyond = |level: f64| (1.0 / (1.0 + ((level - 0.5) / LEVEL_WIDTH).exp())) as f32;
+        let expected = LEVELS.map(beyond);
+        // A grey value is one of 766.
+        assert!(
+            numbers[9..17].iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.01),
+            "{:?}",
+            &numbers[9..17]
+        );
+        near(&numbers[17..21], &[nothing, nothing, 1.0, 1.0]);
+        near(&numbers[21..84], &[nothing; 63]);
+        assert!(numbers.iter().all(|number| number.is_finite()));
+        // Nothing goes together in an image without variation.
+        near(&numbers[174..219], &[0.0; 45]);
+    }
+
+    #[test]
+    fn grey_is_three_equal_channels_and_size_hardly_matters() {
+        let picture = |side: usize| -> Vec<f32> {
+            let at = |place: usize| (place % side) as f32 / side as f32;
+            (0..side * side).map(at).collect()
+        };
+        let grey = picture(SIDE);
+        let colour = [grey.clone(), grey.clone(), grey.clone()].concat();
+        assert_eq!(Describer::new(1, SIDE).describe(&grey), Describer::new(3, SIDE).describe(&colour));
+        let (large, small) =
+            (Describer::new(1, 128).describe(&picture(128)), Describer::new(1, SIDE).describe(&grey));
+        let most = large.iter().zip(&small).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(most < 0.5, "{most}");
+    }
+
+    #[test]
+    fn numbers_that_are_none_and_images_that_are_cut_do_no_harm() {
+        let describer = Describer::new(3, SIDE);
+        let strange = [f32::NAN, f32::INFINITY, -4.0, 1e30, 0.3];
+        let image: Vec<f32> = (0..3 * PIXELS).map(|at| strange[at % strange.len()]).collect();
+        assert!(describer.describe(&image).iter().all(|number| number.is_finite()));
+        assert!(describer.describe(&[]).iter().all(|number| number.is_finite()));
+    }
 }

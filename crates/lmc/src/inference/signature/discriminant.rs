@@ -194,3 +194,65 @@ fn log_sum_exp(terms: &[f64]) -> f64 {
     }
     largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::statistics::TRIANGLE;
+    use super::*;
+
+    /// A task of one class about a point of the first two numbers, with the same variance in every number.
+    fn task(place: [f32; 2], variance: f32) -> Signature {
+        let mut mean = vec![0.0; LENGTH];
+        mean[..2].copy_from_slice(&place);
+        let mut within = vec![0.0; TRIANGLE];
+        (0..LENGTH).for_each(|row| within[row * (row + 3) / 2] = variance);
+        Signature {
+            counts: vec![100.0],
+            means: vec![mean],
+            within,
+            nuisance: vec![0.0; TRIANGLE],
+            limit: None,
+        }
+    }
+
+    fn descriptor(place: [f32; 2]) -> Vec<f32> {
+        let mut numbers = vec![0.0; LENGTH];
+        numbers[..2].copy_from_slice(&place);
+        numbers
+    }
+
+    #[test]
+    fn by_hand() {
+        let (a, b) = (task([0.0, 0.0], 4.0), task([6.0, 2.0], 4.0));
+        let found = Discriminant::new(&[&a, &b]).unwrap();
+        for (place, squares) in
+            [([0.0, 0.0], [0.0, 40.0]), ([3.0, 1.0], [10.0, 10.0]), ([1.0, -1.0], [2.0, 34.0])]
+        {
+            let scores = found.scores(&descriptor(place));
+            // Log-likelihoods differ by half the difference of the squared distances over the variance.
+            let expected = (squares[1] - squares[0]) / 2.0 / 4.0;
+            assert!((scores[0] - scores[1] - expected).abs() < 1e-3, "{place:?}: {scores:?}, {expected}");
+        }
+        let turned = Discriminant::new(&[&b, &a]).unwrap().scores(&descriptor([1.0, -1.0]));
+        let scores = found.scores(&descriptor([1.0, -1.0]));
+        assert!((scores[0] - scores[1] - (turned[1] - turned[0])).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_changes_make_of_a_picture_counts_little() {
+        let (mut a, b) = (task([0.0, 0.0], 1.0), task([4.0, 0.0], 1.0));
+        let sure = Discriminant::new(&[&a, &b]).unwrap().scores(&descriptor([1.0, 0.0]));
+        // The first number is what changes move: the mean of both tasks' nuisance is 10 there.
+        a.nuisance[0] = 20.0;
+        let unsure = Discriminant::new(&[&a, &b]).unwrap().scores(&descriptor([1.0, 0.0]));
+        assert!(unsure[0] - unsure[1] < (sure[0] - sure[1]) / 5.0, "{sure:?} {unsure:?}");
+    }
+
+    #[test]
+    fn a_task_whose_images_are_all_the_same_can_be_compared() {
+        let found = Discriminant::new(&[&task([0.0, 0.0], 0.0), &task([1.0, 0.0], 0.0)]).unwrap();
+        let scores = found.scores(&descriptor([0.1, 0.0]));
+        assert!(scores.iter().all(|score| score.is_finite()) && scores[0] > scores[1]);
+        assert!(Discriminant::new(&[]).is_none());
+    }
+}

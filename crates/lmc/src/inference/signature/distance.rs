@@ -52,3 +52,33 @@ impl OwnDistance {
 fn widened(numbers: &[f32]) -> Vec<f64> {
     numbers.iter().map(|&number| f64::from(number)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::statistics::TRIANGLE;
+    use super::*;
+
+    #[test]
+    fn the_nearest_class_counts_in_units_of_the_covariance() {
+        let mut within = vec![0.0; TRIANGLE];
+        (0..LENGTH).for_each(|row| within[row * (row + 3) / 2] = 4.0);
+        let at = |first: f32| {
+            let mut numbers = vec![0.0; LENGTH];
+            numbers[0] = first;
+            numbers
+        };
+        let signature = Signature {
+            counts: vec![10.0, 10.0, 0.0],
+            means: vec![at(0.0), at(10.0), at(5.0)],
+            within,
+            nuisance: vec![0.0; TRIANGLE],
+            limit: None,
+        };
+        let distance = OwnDistance::new(&signature).unwrap();
+        // The third class had no images: 4 is four off the first class, whose deviation is 2.
+        for (first, expected) in [(4.0, 4.0_f64), (7.0, 9.0 / 4.0), (-2.0, 1.0)] {
+            let found = distance.log_distance(&at(first));
+            assert!((found - expected.ln()).abs() < 1e-3, "{first}: {found}");
+        }
+    }
+}
