@@ -83,9 +83,10 @@ pub(super) fn protocols(all: &RunTable<'_>) -> Vec<Block> {
     if grid.rows.is_empty() {
         return Vec::new();
     }
-    let about = "Accuracy A of task-agnostic methods, in per cent: in test batches of one task (as in table 1), in mixed \
-                 batches of all tasks, on single images, and with the task given. Own head: share of images that the head \
-                 of their own task classified.";
+    let about = "Accuracy A of task-agnostic methods by class name, in per cent: in test batches of one task, in mixed \
+                 batches of all tasks, on single images, and with the task given. Paper's count: label positions in \
+                 batches of one task, whichever head answered, as in table 1. Own head: share of images that the head of \
+                 their own task classified. A dash: a run of an earlier version, which did not count by name.";
     vec![section("Test protocols", about), Block::Grid(grid)]
 }
 
