@@ -84,7 +84,8 @@ impl Describer {
         let mut radius = Box::new([0.0; PIXELS]);
         for (at, value) in radius.iter_mut().enumerate() {
             let place = |position: usize| 2.0 * position as f32 / (SIDE - 1) as f32 - 1.0;
-            *value = 0.3 * (place(at / SIDE).powi(2) + place(at % SIDE).powi(2));
+            let (row, column) = (place(at / SIDE), place(at % SIDE));
+            *value = 0.3 * (row * row + column * column);
         }
         Self {
             channels,
@@ -173,7 +174,8 @@ impl Describer {
         numbers.extend(channel_moments.iter().map(|moments| log(moments.deviation() + FLOOR)));
         numbers.extend(channel_moments.iter().map(|moments| {
             let cubes = sum(moments.centred.iter().map(|value| value * value * value)) / PIXELS as f32;
-            let skewness = cubes / (moments.deviation() + FLOOR).powi(3);
+            let deviation = moments.deviation() + FLOOR;
+            let skewness = cubes / (deviation * deviation * deviation);
             skewness.clamp(-MOST_SKEWNESS, MOST_SKEWNESS) / 2.0
         }));
         let mut beyond = [0.0_f32; LEVELS.len()];

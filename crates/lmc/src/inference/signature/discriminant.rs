@@ -103,7 +103,7 @@ impl Discriminant {
             let place: Vec<f64> = centred.iter().zip(offset).map(|(a, b)| a + belief * b).collect();
             let square = product(&weights, &place);
             let correction = length * belief * width / count;
-            self.constants.push((correction - square) / 2.0 + (count / images).ln());
+            self.constants.push((correction - square) / 2.0 + libm::log(count / images));
             self.weights.extend(weights.iter().map(|&weight| weight as f32));
             self.weights.resize(self.weights.len().next_multiple_of(PADDED), 0.0);
         }
@@ -192,7 +192,7 @@ fn log_sum_exp(terms: &[f64]) -> f64 {
     if !largest.is_finite() {
         return largest;
     }
-    largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln()
+    largest + libm::log(terms.iter().map(|term| libm::exp(term - largest)).sum::<f64>())
 }
 
 #[cfg(test)]

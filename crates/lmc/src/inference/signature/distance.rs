@@ -45,7 +45,8 @@ impl OwnDistance {
         let place = solve(&self.factor, &widened(descriptor));
         let distance =
             |class: &Vec<f64>| place.iter().zip(class).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-        self.classes.iter().map(distance).fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE).ln()
+        let nearest = self.classes.iter().map(distance).fold(f64::INFINITY, f64::min);
+        libm::log(nearest.max(f64::MIN_POSITIVE))
     }
 }
 
