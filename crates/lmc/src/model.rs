@@ -341,15 +341,7 @@ impl Model {
     /// head. Data without a test split are taken whole.
     pub fn test_images(&self, task: &str, data: &Task) -> Result<(usize, TaskSet)> {
         let (number, head) = self.head(task)?;
-        let label = |class: &String| {
-            let found = head.classes.iter().position(|known| known == class);
-            found.map(|label| label as u32).ok_or_else(|| {
-                let known = head.classes.iter().map(String::as_str);
-                let cure = format!("task '{task}': its classes are {}", head.classes.join(", "));
-                lmc_streams::Error::unknown("class", class, known, cure)
-            })
-        };
-        let labels = data.classes.iter().map(label).collect::<lmc_streams::Result<Vec<_>>>()?;
+        let labels = head.labels_of(&data.classes)?;
         let set = if data.test.is_empty() { &data.train } else { &data.test };
         Ok((number, set.with_labels(&labels)))
     }

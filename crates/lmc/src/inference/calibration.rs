@@ -19,6 +19,7 @@ use super::{BatchPrior, HeadChoice, Routing};
 use crate::error::{Error, Result};
 use crate::file::history::Act;
 use crate::model::Model;
+use crate::network::forward::LayerTrace;
 use crate::network::layer::CachedResponses;
 use crate::tensors::images;
 use crate::training::TaskData;
@@ -44,15 +45,7 @@ impl Model {
         if self.progress().is_some() {
             return Err(Error::setting("calibrate", "a task is being learned", "finish it first"));
         }
-        let label = |class: &String| {
-            let known = head.classes.iter().position(|known| known == class);
-            known.map(|label| label as u32).ok_or_else(|| {
-                let known = head.classes.iter().map(String::as_str);
-                let cure = format!("task '{}': its classes are {}", data.name, head.classes.join(", "));
-                lmc_streams::Error::unknown("class", class, known, cure)
-            })
-        };
-        let labels = data.classes.iter().map(label).collect::<lmc_streams::Result<Vec<_>>>()?;
+        let labels = head.labels_of(data.classes)?;
         let (train, val) = (data.train.with_labels(&labels), data.val.with_labels(&labels));
         if train.is_empty() {
             return Err(Error::setting(format!("task '{}'", data.name), "there are no images", "give some"));
@@ -97,17 +90,15 @@ impl Model {
     fn route(&self, head: usize, data: TaskData<'_>) -> Result<Option<Route>> {
         let Some(view) = self.network.heads[head].view.clone() else { return Ok(None) };
         let set = if data.val.is_empty() { data.train } else { data.val };
-        let none = || view.iter().map(|range| vec![0.0; range.len()]).collect::<Vec<_>>();
         let mut probe = self.clone();
-        probe.config.prediction.head_choice = HeadChoice::Signature;
-        // Losses in batches of the task, as in training.
+        let prediction = &mut probe.config.prediction;
+        (prediction.head_choice, prediction.routing) = (HeadChoice::Signature, Routing::AsLearned);
+        prediction.negligible_weight = 0.0;
+        // Losses in batches of the task, as in training; then weights of all modules under the prior that follows.
         probe.network.heads[head].route = None;
-        let mut route = Route { losses: none(), weights: none(), gaussian: None };
         let losses = probe.layer_means(head, set, data, &mut |layer| &layer.losses)?;
-        route.losses = losses;
-        // Weights of all modules under the prior that follows.
-        route.weights.iter_mut().for_each(|layer| layer.fill(1.0));
-        probe.config.prediction.negligible_weight = 0.0;
+        let weights = view.iter().map(|range| vec![1.0; range.len()]).collect();
+        let mut route = Route { losses, weights, gaussian: None };
         probe.network.heads[head].route = Some(route.clone());
         route.weights = probe.layer_means(head, set, data, &mut |layer| &layer.weights)?;
         // Scores behind the modules that are left.
@@ -134,17 +125,14 @@ impl Model {
         head: usize,
         set: &TaskSet,
         data: TaskData<'_>,
-        of: &mut dyn FnMut(&crate::network::forward::LayerTrace) -> &Vec<Vec<f64>>,
+        of: &mut dyn FnMut(&LayerTrace) -> &Vec<Vec<f64>>,
     ) -> Result<Vec<Vec<f64>>> {
-        let mut model = self.config.prediction;
-        model.routing = Routing::AsLearned;
-        let mut probe = self.predictor()?;
-        probe.config = model;
+        let predictor = self.predictor()?;
         let mut sums: Vec<Vec<f64>> = Vec::new();
         for batch in BatchConfig::stored(self.config.batch).init(set)? {
             data.check_stop()?;
-            let input = images(&batch, probe.device());
-            let trace = probe.trace(head, input, CachedResponses::default(), BatchPrior::Shared)?;
+            let input = images(&batch, predictor.device());
+            let trace = predictor.trace(head, input, CachedResponses::default(), BatchPrior::Shared)?;
             sums.resize(trace.layers.len(), Vec::new());
             for (sums, layer) in sums.iter_mut().zip(&trace.layers) {
                 let numbers = of(layer);

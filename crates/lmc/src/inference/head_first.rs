@@ -70,7 +70,8 @@ impl Predictor {
 
     /// Prepares a batch, if heads are chosen by signature and all have one.
     pub(crate) fn routed(&self, images: &Tensor<4>) -> Result<Option<RoutedBatch<'_>>> {
-        let has_all = self.routes.iter().all(Option::is_some) && self.without_signature().is_empty();
+        let has_all =
+            self.routes.iter().all(Option::is_some) && self.heads.iter().all(|head| head.signature.is_some());
         if self.heads.is_empty() || !has_all {
             return Ok(None);
         }

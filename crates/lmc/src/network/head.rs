@@ -128,6 +128,19 @@ impl HeadConfig {
 }
 
 impl Head {
+    /// The labels under this head of classes in another order; the error of an unknown one names those that it has.
+    pub(crate) fn labels_of(&self, classes: &[String]) -> Result<Vec<u32>> {
+        let label = |class: &String| {
+            let found = self.classes.iter().position(|known| known == class);
+            found.map(|label| label as u32).ok_or_else(|| {
+                let known = self.classes.iter().map(String::as_str);
+                let cure = format!("task '{}': its classes are {}", self.task, self.classes.join(", "));
+                lmc_streams::Error::unknown("class", class, known, cure).into()
+            })
+        };
+        classes.iter().map(label).collect()
+    }
+
     /// Logits `[batch, class]` of features `[batch, feature]`.
     pub fn logits(&self, features: Tensor<2>) -> Tensor<2> {
         features.matmul(self.weight.clone().transpose()) + self.bias.clone().unsqueeze()
