@@ -157,6 +157,8 @@ fn experiment(stream: &Path, epochs: usize) -> Result<Experiment> {
         preset: "own".into(),
         seed: 1,
         checkpoint_epochs: 5,
+        evaluate: lmc_lab::Evaluate::default(),
+        test_images: None,
         network: NetworkConfig { width: 32, ..NetworkConfig::default() },
         learner: toml::Table::try_from(learner)?,
     })
@@ -174,13 +176,14 @@ fn baseline(lmc: &Experiment) -> Result<Experiment> {
 }
 
 /// One row per task, and the mean.
-fn rows(metrics: &Metrics, baseline: &[Vec<f64>]) -> Vec<Vec<String>> {
+fn rows(metrics: &Metrics, baseline: &[Vec<Option<f64>>]) -> Vec<Vec<String>> {
     let last = baseline.last().map_or(&[][..], Vec::as_slice);
     let mut rows = Vec::new();
     let mut sums = [0.0; 6];
     for (number, task) in metrics.tasks.iter().enumerate() {
         let (after, end) = (task.after.headline(true), task.end.headline(true));
-        let (baseline_after, baseline_end) = (baseline[number][number], last[number]);
+        let cell = |row: &[Option<f64>]| row.get(number).copied().flatten().unwrap_or_default();
+        let (baseline_after, baseline_end) = (cell(&baseline[number]), cell(last));
         let modules: Vec<String> = task.report.modules.iter().map(ToString::to_string).collect();
         rows.push(vec![
             task.task.clone(),
@@ -217,7 +220,7 @@ const TITLES: [&str; 8] = [
     "change ",
 ];
 
-fn show(metrics: &Metrics, baseline: &[Vec<f64>]) -> Result<()> {
+fn show(metrics: &Metrics, baseline: &[Vec<Option<f64>>]) -> Result<()> {
     print("")?;
     print_text(&table(&TITLES, &TITLES[2..], rows(metrics, baseline)))?;
     let single = metrics.summary(Protocol::Single).map_or(0.0, |summary| summary.accuracy);
@@ -231,7 +234,7 @@ fn next(out: &Path) -> String {
     format!("lmc inspect {}", out.join("model.safetensors").display())
 }
 
-fn page(stream: &Stream, metrics: &Metrics, baseline: &[Vec<f64>], out: &Path) -> String {
+fn page(stream: &Stream, metrics: &Metrics, baseline: &[Vec<Option<f64>>], out: &Path) -> String {
     let mut page = Page::new(
         "A network that grows and does not forget",
         "Six generated tasks, learned one after the other by Local Module Composition. At test nobody says which \
@@ -243,12 +246,13 @@ fn page(stream: &Stream, metrics: &Metrics, baseline: &[Vec<f64>], out: &Path) -
     );
     page.table(&TITLES, &rows(metrics, baseline));
     let names: Vec<String> = stream.tasks.iter().map(|task| task.name.clone()).collect();
-    let lines = |matrix: &[Vec<f64>], faint: bool| -> Vec<curve::Series> {
+    let lines = |matrix: &[Vec<Option<f64>>], faint: bool| -> Vec<curve::Series> {
         names
             .iter()
             .enumerate()
             .map(|(task, name)| {
-                let points = matrix.iter().enumerate().skip(task).map(|(after, row)| (after, row[task]));
+                let points =
+                    matrix.iter().enumerate().skip(task).filter_map(|(after, row)| Some((after, row[task]?)));
                 curve::Series { name: name.clone(), points: points.collect(), colour: task, faint }
             })
             .collect()

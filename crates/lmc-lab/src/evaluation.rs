@@ -12,6 +12,7 @@ use lmc_methods::Method;
 use lmc_streams::{Normalisation, Seed, Stream, TaskSet};
 
 use crate::error::Result;
+use crate::experiment::Evaluate;
 use crate::metrics::{Metrics, OwnHead, TaskMetrics};
 use crate::run::Run;
 
@@ -34,6 +35,9 @@ pub struct StreamEvaluation<'a> {
     /// Statistics of each task's training images, if the method wants its images normalised.
     normalisations: Vec<Option<Normalisation>>,
     task_agnostic: bool,
+    evaluate: Evaluate,
+    /// Test images of each task, at most.
+    most: usize,
     seed: u64,
     device: Device,
     stop: &'a AtomicBool,
@@ -89,6 +93,8 @@ impl<'a> StreamEvaluation<'a> {
             stream,
             normalisations,
             task_agnostic,
+            evaluate: experiment.evaluate,
+            most: experiment.test_images.unwrap_or(usize::MAX),
             seed: experiment.seed,
             device: device.clone().inner(),
             stop,
@@ -107,25 +113,32 @@ impl<'a> StreamEvaluation<'a> {
         let classifier = method.classifier()?;
         let classifier = Stoppable { classifier: &*classifier, stop: self.stop };
         let evaluator = self.evaluator(&classifier, method, number + 1);
-        let (mut row, mut given) = (Vec::new(), Vec::new());
-        for (old, task) in self.stream.tasks[..number].iter().enumerate() {
+        let whole = self.evaluate == Evaluate::Matrix;
+        let (mut row, mut given) = (vec![None; number], vec![None; number]);
+        let old = self.stream.tasks[..number].iter().enumerate().filter(|_| whole);
+        for (old, task) in old {
             announce(&task.name);
-            let counts = self.task_batches(&evaluator, old, &task.test.thinned(THINNED))?;
-            given.push(counts.task_given.accuracy());
-            row.push(counts.accuracy(None, Counting::Label).headline(self.task_agnostic));
+            let counts = self.task_batches(&evaluator, old, &self.test_images(old, THINNED))?;
+            given[old] = Some(counts.task_given.accuracy());
+            row[old] = Some(counts.accuracy(None, Counting::Label).headline(self.task_agnostic));
         }
-        let task = &self.stream.tasks[number].name;
-        announce(task);
-        let counts = self.task(&evaluator, number)?;
-        let mixed =
-            if self.task_agnostic { self.mixed(&evaluator, number + 1, THINNED)? } else { Vec::new() };
+        let task = &self.stream.tasks[number];
+        announce(&task.name);
+        let counts = match whole {
+            true => self.task(&evaluator, number)?,
+            false => self.task_batches(&evaluator, number, &self.test_images(number, usize::MAX))?,
+        };
+        let mixed = match self.task_agnostic && whole {
+            true => self.mixed(&evaluator, number + 1, THINNED)?,
+            false => Vec::new(),
+        };
         let after = counts.accuracy(mixed.last(), Counting::Label);
-        row.push(after.headline(self.task_agnostic));
-        given.push(after.task_given);
+        row.push(Some(after.headline(self.task_agnostic)));
+        given.push(Some(after.task_given));
         metrics.matrix.push(row);
         metrics.matrix_given.push(given);
         metrics.tasks.push(TaskMetrics {
-            task: task.clone(),
+            task: task.name.clone(),
             report,
             after,
             end: after,
@@ -164,8 +177,8 @@ impl<'a> StreamEvaluation<'a> {
             result.weights = counts.task_batch.as_ref().unwrap_or(&counts.task_given).mean_weights();
         }
         if let (Some(row), Some(given)) = (metrics.matrix.last_mut(), metrics.matrix_given.last_mut()) {
-            *row = metrics.tasks.iter().map(|task| task.end.headline(self.task_agnostic)).collect();
-            *given = metrics.tasks.iter().map(|task| task.end.task_given).collect();
+            *row = metrics.tasks.iter().map(|task| Some(task.end.headline(self.task_agnostic))).collect();
+            *given = metrics.tasks.iter().map(|task| Some(task.end.task_given)).collect();
         }
         let capacity = method.capacity();
         (metrics.parameters, metrics.multiply_adds) = (capacity.parameters, capacity.multiply_adds);
@@ -185,6 +198,11 @@ impl<'a> StreamEvaluation<'a> {
         Evaluator { classifier, batch: BATCH, device: self.device.clone(), outputs, classes }
     }
 
+    /// Test images of a task, at most `most` and as many as the experiment asks for.
+    fn test_images(&self, task: usize, most: usize) -> TaskSet {
+        self.stream.tasks[task].test.thinned(most.min(self.most))
+    }
+
     fn test_set<'b>(&'b self, task: usize, images: &'b TaskSet) -> TestSet<'b> {
         TestSet { task, images, normalisation: self.normalisations[task].as_ref() }
     }
@@ -198,12 +216,11 @@ impl<'a> StreamEvaluation<'a> {
         Ok(TaskCounts { task_given, task_batch: counts.next(), single: None })
     }
 
-    /// The whole test set of a task under all protocols but [`Protocol::Mixed`].
+    /// The test set of a task under all protocols but [`Protocol::Mixed`].
     fn task(&self, evaluator: &Evaluator<'_>, task: usize) -> Result<TaskCounts> {
-        let images = &self.stream.tasks[task].test;
-        let mut counts = self.task_batches(evaluator, task, images)?;
+        let mut counts = self.task_batches(evaluator, task, &self.test_images(task, usize::MAX))?;
         if self.task_agnostic {
-            let images = images.thinned(THINNED_AT_END);
+            let images = self.test_images(task, THINNED_AT_END);
             counts.single = evaluator.evaluate(&self.test_set(task, &images), &[Protocol::Single])?.pop();
         }
         Ok(counts)
@@ -211,8 +228,7 @@ impl<'a> StreamEvaluation<'a> {
 
     /// The first `tasks` test sets, at most `most` images of each, in mixed batches.
     fn mixed(&self, evaluator: &Evaluator<'_>, tasks: usize, most: usize) -> Result<Vec<EvalCounts>> {
-        let images: Vec<TaskSet> =
-            self.stream.tasks[..tasks].iter().map(|task| task.test.thinned(most)).collect();
+        let images: Vec<TaskSet> = (0..tasks).map(|task| self.test_images(task, most)).collect();
         let sets: Vec<TestSet<'_>> =
             images.iter().enumerate().map(|(task, images)| self.test_set(task, images)).collect();
         let seed = Seed::root(self.seed).named("mixed").numbered(tasks as u64 - 1);

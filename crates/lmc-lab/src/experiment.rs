@@ -35,10 +35,34 @@ pub struct Experiment {
     pub seed: u64,
     /// Epochs between checkpoints.
     pub checkpoint_epochs: usize,
+    /// Which tasks are tested when.
+    #[serde(default, skip_serializing_if = "Evaluate::is_default")]
+    pub evaluate: Evaluate,
+    /// Test images of each task, at most, evenly spread over its classes; all by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_images: Option<usize>,
     /// Sizes of the network.
     pub network: NetworkConfig,
     /// Hyperparameters of the method; each method has its own keys.
     pub learner: Table,
+}
+
+/// Which tasks are tested when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evaluate {
+    /// All tasks so far after every task: the whole accuracy matrix, whose cost grows with the square of their number.
+    #[default]
+    Matrix,
+    /// A task right after it was learned, with the task given and in batches of one task, and all at the end: what A and F
+    /// are made from. For long streams.
+    Ends,
+}
+
+impl Evaluate {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An experiment as a user writes it: all but the stream may be left out.
@@ -58,6 +82,10 @@ struct ExperimentFile {
     seed: Option<u64>,
     #[serde(default)]
     checkpoint_epochs: Option<usize>,
+    #[serde(default)]
+    evaluate: Evaluate,
+    #[serde(default)]
+    test_images: Option<usize>,
     #[serde(default)]
     network: Table,
     #[serde(default)]
@@ -155,6 +183,11 @@ impl ExperimentFile {
             checkpoint_epochs: match self.checkpoint_epochs {
                 Some(0) => return Err("checkpoint_epochs: it is 0; use 1 or more".into()),
                 epochs => epochs.unwrap_or(1),
+            },
+            evaluate: self.evaluate,
+            test_images: match self.test_images {
+                Some(0) => return Err("test_images: it is 0; use 1 or more, or leave it out for all".into()),
+                images => images,
             },
             network,
             learner,

@@ -28,7 +28,7 @@ pub mod worker_pool;
 pub use cost::Cost;
 pub use error::{Error, Result};
 pub use events::{Notice, RunEvent};
-pub use experiment::Experiment;
+pub use experiment::{Evaluate, Experiment};
 pub use metrics::{Metrics, OwnHead, Summary, TaskMetrics};
 pub use records::{IncompleteRun, RunRecord, RunRecords};
 pub use run::{Run, run};

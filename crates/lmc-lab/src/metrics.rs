@@ -51,15 +51,22 @@ pub struct Metrics {
     #[serde(default)]
     pub multiply_adds: u64,
     /// Accuracy of each task after each task, `[after][task]`, in test batches of one task, without the task ID if the
-    /// method is task-agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere.
-    pub matrix: Vec<Vec<f64>>,
+    /// method is task-agnostic. Whole test sets on the diagonal and in the last row, 1000 images of each elsewhere, or nothing
+    /// with [`crate::Evaluate::Ends`].
+    pub matrix: Vec<Vec<Option<f64>>>,
     /// The same matrix with the task ID given.
-    pub matrix_given: Vec<Vec<f64>>,
+    pub matrix_given: Vec<Vec<Option<f64>>>,
     /// Sentences that say which data stands in for data that is missing.
     pub substitutions: Vec<String>,
     /// [`lmc_streams::Stream::fingerprint`] of the images that were learned; empty for runs of earlier versions.
     #[serde(default)]
     pub images: String,
+}
+
+/// Mean of a row of the accuracy matrix; `None` if a cell was not measured.
+pub fn mean(row: &[Option<f64>]) -> Option<f64> {
+    let measured = row.iter().copied().collect::<Option<Vec<f64>>>().filter(|row| !row.is_empty())?;
+    Some(measured.iter().sum::<f64>() / measured.len() as f64)
 }
 
 /// Accuracy and forgetting over a stream, under one protocol.

@@ -212,11 +212,11 @@ fn experiment(path: &Path) -> Result<Experiment> {
 /// Complains about metrics that no run could have written.
 fn checked(files: &RunDirectory, metrics: Metrics) -> Result<Metrics> {
     let tasks = metrics.tasks.len();
-    let triangle = |matrix: &[Vec<f64>]| {
+    let triangle = |matrix: &[Vec<Option<f64>>]| {
         matrix.len() == tasks && matrix.iter().enumerate().all(|(after, row)| row.len() == after + 1)
     };
     const MOST_MODULES: usize = 1_000_000;
-    let shares = metrics.matrix.iter().chain(&metrics.matrix_given).flatten();
+    let shares = metrics.matrix.iter().chain(&metrics.matrix_given).flatten().flatten();
     if shares.into_iter().any(|share| !(0.0..=1.0).contains(share)) {
         return Err(damaged(&files.metrics, "there is an accuracy that is not between 0 and 1"));
     }

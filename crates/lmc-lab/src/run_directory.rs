@@ -265,8 +265,8 @@ impl RunDirectory {
         let bad = |error: serde_json::Error| Error::unwritable("metrics", error);
         let json = serde_json::to_string_pretty(&file).map_err(bad)?;
         let names: Vec<&str> = metrics.tasks.iter().map(|task| task.task.as_str()).collect();
-        let after = |(name, row): (&&str, &Vec<f64>)| {
-            let cells = row.iter().map(|accuracy| number(Some(*accuracy)));
+        let after = |(name, row): (&&str, &Vec<Option<f64>>)| {
+            let cells = row.iter().map(|accuracy| number(*accuracy));
             [(*name).to_owned()].into_iter().chain(cells).collect()
         };
         let rows: Vec<_> = names.iter().zip(&metrics.matrix).map(after).collect();

@@ -11,7 +11,7 @@ use lmc_streams::{Error, read_text};
 
 use crate::error::Result;
 use crate::events::RunEvent;
-use crate::metrics::{Metrics, TaskMetrics};
+use crate::metrics::{Metrics, TaskMetrics, mean};
 use crate::run_directory::{LARGEST_TEXT, RunDirectory, damaged};
 use crate::tensorboard::TensorBoard;
 
@@ -128,12 +128,12 @@ impl Board {
     /// Writes the test accuracies after task `number`.
     fn evaluated(&mut self, metrics: &Metrics, number: usize) -> lmc_streams::Result<()> {
         let Some(row) = metrics.matrix.get(number) else { return Ok(()) };
-        let name = |(accuracy, (at, task)): (&f64, (usize, &TaskMetrics))| {
-            (format!("test/{}_{}", at + 1, task.task), *accuracy)
+        let name = |(accuracy, (at, task)): (&Option<f64>, (usize, &TaskMetrics))| {
+            accuracy.map(|accuracy| (format!("test/{}_{}", at + 1, task.task), accuracy))
         };
         let mut scalars: Vec<(String, f64)> =
-            row.iter().zip(metrics.tasks.iter().enumerate()).map(name).collect();
-        scalars.push(("test/mean".to_owned(), row.iter().sum::<f64>() / row.len().max(1) as f64));
+            row.iter().zip(metrics.tasks.iter().enumerate()).filter_map(name).collect();
+        scalars.extend(mean(row).map(|mean| ("test/mean".to_owned(), mean)));
         self.file.write(self.epochs, &scalars)
     }
 }

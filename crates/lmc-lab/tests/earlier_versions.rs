@@ -96,7 +96,8 @@ fn runs_of_the_last_version_are_read() {
     assert_eq!(run.metrics.tasks[1].report.modules_before, [1, 1, 1, 1]);
     assert!(run.cost.is_some());
     // The method that is derived from LMC(A) has its accuracies with the task given.
-    let given: Vec<f64> = records.derived[0].metrics.tasks.iter().map(|task| task.end.task_given).collect();
+    let given: Vec<_> =
+        records.derived[0].metrics.tasks.iter().map(|task| Some(task.end.task_given)).collect();
     assert_eq!(records.derived[0].metrics.matrix.last(), Some(&given));
 }
 

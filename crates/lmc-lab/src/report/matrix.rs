@@ -6,8 +6,8 @@ use super::figure::Figure;
 /// Space for the numbers of rows and columns, in pixels.
 const EDGE: f64 = 20.0;
 
-/// Draws `matrix[after][task]`; accuracies are shares of 1.
-pub fn figure(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Figure {
+/// Draws `matrix[after][task]`; accuracies are shares of 1, and cells that were not measured stay empty.
+pub fn figure(tasks: &[String], matrix: &[Vec<Option<f64>>], about: &str) -> Figure {
     let count = tasks.len().max(1);
     let cell = (260.0 / count as f64).clamp(3.0, 32.0);
     // Numbers are written where there is room to read them.
@@ -27,7 +27,7 @@ pub fn figure(tasks: &[String], matrix: &[Vec<f64>], about: &str) -> Figure {
     }
     let name = |task: usize| escape(tasks.get(task).map_or("", String::as_str));
     for (after, row) in matrix.iter().enumerate() {
-        for (task, accuracy) in row.iter().enumerate() {
+        for (task, accuracy) in row.iter().enumerate().filter_map(|(task, cell)| Some((task, (*cell)?))) {
             let (x, y, size) = (EDGE + task as f64 * cell, EDGE + after as f64 * cell, cell - gap);
             let share = accuracy.clamp(0.0, 1.0);
             let (radius, percent) = (gap, 100.0 * share);
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_cells_counted() {
         let tasks = ["<a>".to_owned(), "b".to_owned()];
-        let svg = figure(&tasks, &[vec![0.9], vec![0.456, 0.2]], "x").inline();
+        let svg = figure(&tasks, &[vec![Some(0.9)], vec![Some(0.456), Some(0.2)]], "x").inline();
         assert_eq!(svg.matches("<rect").count(), 3);
         assert!(svg.contains("<title>&lt;a&gt; after b: 45.6 %</title>") && !svg.contains("<a>"));
         assert!(svg.contains("class=\"over\" text-anchor=\"middle\">90<"));

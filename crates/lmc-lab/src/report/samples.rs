@@ -6,7 +6,7 @@ use lmc::{Accuracy, NetworkConfig, TaskReport};
 use toml::Table;
 
 use crate::cost::Cost;
-use crate::experiment::Experiment;
+use crate::experiment::{Evaluate, Experiment};
 use crate::metrics::{Metrics, OwnHead, TaskMetrics};
 use crate::records::{IncompleteRun, RunRecord, RunRecords};
 
@@ -37,7 +37,7 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord
         weights: vec![vec![0.25; number + 1]],
     };
     let preset = Experiment::preset_for(stream);
-    let matrix = vec![vec![end[0] + 0.1], end.to_vec()];
+    let matrix = vec![vec![Some(end[0] + 0.1)], end.map(Some).to_vec()];
     RunRecord {
         directory: PathBuf::from(format!("runs/{method}-{stream}-{seed}")),
         experiment: Experiment {
@@ -48,6 +48,8 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord
             preset: preset.into(),
             seed,
             checkpoint_epochs: 1,
+            evaluate: Evaluate::default(),
+            test_images: None,
             network: NetworkConfig::default(),
             learner: Experiment::learner_for(method, preset, Table::new()).unwrap(),
         },

@@ -13,7 +13,7 @@ use super::table1::Table1;
 use super::transfer::Transfer;
 use super::{cost as costs, matrix, module_usage as usage, protocols as protocol_table};
 use crate::error::Result;
-use crate::metrics::{Metrics, TaskMetrics};
+use crate::metrics::{Metrics, TaskMetrics, mean};
 use crate::records::{IncompleteRun, RunRecords};
 
 /// A title, and a sentence that says how to read the section.
@@ -98,20 +98,17 @@ fn tasks(cells: &[(&MethodRow<'_>, &CellRuns<'_>)]) -> Vec<String> {
 
 /// Means over seeds of a number after each task.
 fn means(cell: &CellRuns<'_>, after: &dyn Fn(&Metrics, usize) -> Option<f64>) -> Vec<(usize, f64)> {
-    let mut points = Vec::new();
-    loop {
-        let numbers = cell.each(|run| after(&run.metrics, points.len()));
-        if numbers.is_empty() {
-            return points;
-        }
-        points.push((points.len(), numbers.iter().sum::<f64>() / numbers.len() as f64));
-    }
+    let tasks = cell.runs.iter().map(|run| run.metrics.tasks.len()).max().unwrap_or(0);
+    let mean = |number: usize| {
+        let numbers = cell.each(|run| after(&run.metrics, number));
+        (!numbers.is_empty()).then(|| (number, numbers.iter().sum::<f64>() / numbers.len() as f64))
+    };
+    (0..tasks).filter_map(mean).collect()
 }
 
 /// Mean accuracy over the tasks seen so far.
 fn accuracy_after(metrics: &Metrics, after: usize) -> Option<f64> {
-    let row = metrics.matrix.get(after).filter(|row| !row.is_empty())?;
-    Some(row.iter().sum::<f64>() / row.len() as f64)
+    mean(metrics.matrix.get(after)?)
 }
 
 fn modules_after(metrics: &Metrics, after: usize) -> Option<f64> {

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::run_table::RunTable;
 use crate::error::{Error, Result};
-use crate::experiment::Experiment;
+use crate::experiment::{Evaluate, Experiment};
 use crate::spelling::first_spelling;
 
 /// Settings by dotted key.
@@ -45,6 +45,8 @@ fn standard(experiment: &Experiment) -> Result<Settings> {
     settings(&Experiment {
         variant: "auto".into(),
         stream_seed: None,
+        evaluate: Evaluate::default(),
+        test_images: None,
         preset: Experiment::preset_for(&experiment.stream).to_owned(),
         network: NetworkConfig::default(),
         learner: learner.unwrap_or_else(|_| Table::new()),
