@@ -2,9 +2,9 @@
 //!
 //! | what | from | for |
 //! | --- | --- | --- |
-//! | signature | training images | finding the head |
+//! | signature | training images; its limit also from validation images | finding the head, novelty |
 //! | route | validation images, or training images if there are none | the prior and the modules of the head |
-//! | distributions of scores, limits of novelty | validation images | close heads, novelty, head choice `task_gaussian` |
+//! | distributions of scores | validation images | close heads, novelty, head choice `task_gaussian` |
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use lmc_streams::{BatchConfig, Seed, TaskSet};
 
 use super::evaluation::Protocol;
 use super::route::Route;
-use super::signature::{Describer, OwnDistance, Signature};
+use super::signature::{Describer, Signature};
 use super::task_gaussian::TaskGaussian;
 use super::views::profile;
 use super::{BatchPrior, HeadChoice, Routing};
@@ -23,9 +23,6 @@ use crate::network::forward::LayerTrace;
 use crate::network::layer::CachedResponses;
 use crate::tensors::images;
 use crate::training::TaskData;
-
-/// Fewest validation images that a limit of novelty is set by.
-const FEWEST: usize = 6;
 
 impl Model {
     /// Measures what the data of a task say about its head. The head must be frozen and have a view.
@@ -150,18 +147,7 @@ impl Model {
         let describer = Describer::of(&self.network.config);
         let classes = self.network.heads[head].classes.len();
         let seed = Seed::root(self.seed).named("signature").named(data.name);
-        let mut signature = Signature::learn(&describer, classes, data, &seed)?;
-        if data.val.len() >= FEWEST
-            && let Some(distance) = OwnDistance::new(&signature)
-        {
-            let mut distances = Vec::with_capacity(data.val.len());
-            describer.each(data.val, data, &mut |_, found| distances.push(distance.log_distance(found)))?;
-            distances.sort_by(f64::total_cmp);
-            // The place of a new image among these: with few images the farthest of them is the limit.
-            let allowed = ((distances.len() + 1) as f64 * self.half_of_false_alarms()) as usize;
-            signature.limit = distances.len().checked_sub(allowed.max(1)).map(|place| distances[place]);
-        }
-        Ok(signature)
+        Signature::learn(&describer, classes, data, self.half_of_false_alarms(), &seed)
     }
 
     /// Two rules call images new; each may raise half of the false alarms.

@@ -5,12 +5,14 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`descriptor`] | 282 numbers that say how an image looks; the same in all models |
+//! | [`descriptor`] | 349 numbers that say how an image looks; the same in all models |
+//! | [`planes`], [`texture`], [`layout`] | what they are made of |
 //! | [`statistics`] | class means and covariances of a task's descriptors, collected once when the task is learned |
 //! | [`changes`] | what a picture suffers on its way: light, noise, other sizes, compression |
 //! | [`resample`] | pictures of other sizes |
 //! | [`discriminant`] | compares tasks by their statistics: a log-likelihood for each |
-//! | [`distance`] | how far an image is from all classes of one task: what is far is new |
+//! | [`distance`] | how far an image is from all classes of one task |
+//! | [`limit`] | the distance beyond which an image is new |
 //!
 //! Statistics of one task never change when another is learned, and models are merged by putting theirs side by side.
 
@@ -18,8 +20,12 @@ pub mod changes;
 pub mod descriptor;
 pub mod discriminant;
 pub mod distance;
+pub mod layout;
+pub mod limit;
+pub mod planes;
 pub mod resample;
 pub mod statistics;
+pub mod texture;
 
 use lmc_streams::{Batch, BatchConfig, Seed, TaskSet};
 use rayon::prelude::*;
@@ -32,6 +38,9 @@ pub use descriptor::Describer;
 pub use discriminant::Discriminant;
 pub use distance::OwnDistance;
 pub use statistics::{Collector, Signature};
+
+/// The size, as a share of full brightness, below which nothing counts.
+const FLOOR: f32 = 0.02;
 
 /// Images that are described at once, at most.
 const AT_ONCE: usize = 256;
@@ -75,14 +84,15 @@ impl Describer {
 
 impl Signature {
     /// Collects the statistics of a task with so many classes from its training images, and from a changed copy of each of
-    /// every kind of change.
+    /// every kind of change. The limit of novelty is such that it calls this share of the task's images new.
     pub(crate) fn learn(
         describer: &Describer,
         classes: usize,
         data: TaskData<'_>,
+        false_alarms: f64,
         seed: &Seed,
     ) -> Result<Self> {
-        let mut collected = Collector::new(classes);
+        let mut folds = vec![Collector::new(classes); limit::FOLDS];
         let mut batches = BatchConfig::stored(describer.images_at_once()).init(data.train)?;
         let mut batch = Batch::default();
         while batches.fill(&mut batch) {
@@ -98,13 +108,23 @@ impl Signature {
                     (describer.describe_planes(&planes), changed.collect())
                 })
                 .collect();
-            for (&label, (descriptor, changed)) in batch.labels.iter().zip(&described) {
+            for ((&label, &position), (descriptor, changed)) in
+                batch.labels.iter().zip(&batch.positions).zip(&described)
+            {
+                let collected = &mut folds[position as usize % limit::FOLDS];
                 collected.add(label as usize, descriptor);
                 for (change, changed) in Change::ALL.iter().zip(changed) {
                     collected.add_change(descriptor, changed, change.weight());
                 }
             }
         }
-        Ok(collected.finish())
+        let mut whole = Collector::new(classes);
+        folds.iter().for_each(|fold| whole.include(fold));
+        let mut signature = whole.finish();
+        if let Some(distance) = OwnDistance::new(&signature) {
+            let distances = limit::distances(describer, &distance, &folds, data)?;
+            signature.limit = limit::limit(distances, false_alarms);
+        }
+        Ok(signature)
     }
 }

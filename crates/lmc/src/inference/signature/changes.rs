@@ -7,11 +7,8 @@ use std::f64::consts::PI;
 
 use lmc_streams::{Random, Seed};
 
+use super::planes::{PIXELS, SIDE};
 use super::resample::Resample;
-
-/// Side of the planes that are changed.
-pub const SIDE: usize = 32;
-const PIXELS: usize = SIDE * SIDE;
 
 /// Largest change of the light.
 const GAIN: f64 = 0.2;
@@ -43,8 +40,9 @@ impl Change {
     /// How much the differences that a kind makes count, beside those between images of a class.
     pub fn weight(self) -> f64 {
         match self {
-            Self::Noise | Self::Blocks => 0.1,
-            Self::Soft => 0.2,
+            Self::Noise => 0.1,
+            Self::Soft => 0.15,
+            Self::Blocks => 0.05,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Descriptor: 282 numbers that say how an image looks, whatever it shows: colours, textures at several scales, how the
+//! Descriptor: 349 numbers that say how an image looks, whatever it shows: colours, textures at several scales, how the
 //! channels go together. It has no parameters, so those of models that were trained apart can be compared.
 //!
 //! | numbers | what |
@@ -8,6 +8,7 @@
 //! | 90 | fine texture: mean size and peakedness of the 4 × 4 cosine coefficients of all channels |
 //! | 63 | correlations of ten maps (channels, their derivatives, distance from the centre), deviations and means |
 //! | 45 | autocorrelation of each channel and of its second derivative |
+//! | 67 | layout: where it is light, dark and coloured ([`super::layout`]) |
 //!
 //! Channels are opponent colours: `o0 = (r+g+b)/3`, `o1 = (r-g)/2`, `o2 = (r+g-2b)/4`. A constant `FLOOR` is added before
 //! every logarithm and division: what is fainter is noise, and a grey image has chroma numbers that are constant, not
@@ -15,22 +16,20 @@
 //!
 //! All sums run in a fixed order and logarithms are computed in software, so that the numbers are the same on all machines.
 
-use std::f64::consts::PI;
-
+use super::FLOOR;
+use super::layout::{self, Layout};
+use super::planes::{
+    Moments, PADDED, PIXELS, Plane, SIDE, across, bend_across, bend_down, dot, down, log, opponent_colours,
+    pad, planes_of, sum,
+};
 use super::resample::Resample;
+use super::texture::{block_cosines, cosines};
 
 /// Version of the descriptor. Any change of a number is a new one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Number of numbers.
-pub const LENGTH: usize = 282;
-
-/// Side of the images that are described.
-const SIDE: usize = 32;
-const PIXELS: usize = SIDE * SIDE;
-
-/// The size, as a share of full brightness, below which nothing counts.
-const FLOOR: f32 = 0.02;
+pub const LENGTH: usize = 282 + layout::LENGTH;
 
 /// Thresholds of luminance.
 const LEVELS: [f64; 8] = [0.06, 0.15, 0.25, 0.4, 0.55, 0.7, 0.85, 0.94];
@@ -54,12 +53,6 @@ const DETAIL_SHIFTS: usize = 5;
 /// Maps whose correlations are described.
 const MAPS: usize = 10;
 
-/// Rows and columns of zeros behind a plane, for shifts.
-const MARGIN: usize = 4;
-const PADDED: usize = SIDE + 2 * MARGIN;
-
-type Plane = [f32; PIXELS];
-
 /// Describes images of one shape.
 #[derive(Clone, Debug)]
 pub struct Describer {
@@ -72,6 +65,7 @@ pub struct Describer {
     cosines4: [[f32; 4]; 4],
     /// Distance from the centre, squared and scaled.
     radius: Box<Plane>,
+    layout: Layout,
 }
 
 impl Describer {
@@ -95,6 +89,7 @@ impl Describer {
             cosines8: cosines(),
             cosines4: cosines(),
             radius,
+            layout: Layout::new(),
         }
     }
 
@@ -124,7 +119,8 @@ impl Describer {
 
     /// Describes red, green and blue planes at the side that is described.
     pub fn describe_planes(&self, planes: &[Vec<f32>; 3]) -> Vec<f32> {
-        let (channels, saturation) = opponent_colours(planes);
+        let planes = planes_of(planes);
+        let (channels, saturation) = opponent_colours(&planes);
         let mut numbers = Vec::with_capacity(LENGTH);
         let maps = self.maps(&channels);
         let moments: Vec<Moments> = maps.iter().map(|map| Moments::of(map)).collect();
@@ -134,6 +130,7 @@ impl Describer {
         for (channel, moments) in channels.iter().zip(&moments) {
             autocorrelation(channel, moments, &mut numbers);
         }
+        self.layout.describe(&planes, &channels, &mut numbers);
         debug_assert_eq!(numbers.len(), LENGTH);
         numbers
     }
@@ -211,52 +208,6 @@ impl Describer {
     }
 }
 
-/// The opponent colours of an image, and its saturation.
-fn opponent_colours(planes: &[Vec<f32>; 3]) -> ([Box<Plane>; 3], Box<Plane>) {
-    let plane = |values: &[f32]| -> Box<Plane> {
-        let mut plane = Box::new([0.0; PIXELS]);
-        // Comparisons with what is no number are false.
-        let clamped = |value: f32| if value > 0.0 { value.min(1.0) } else { 0.0 };
-        plane.iter_mut().zip(values).for_each(|(to, from)| *to = clamped(*from));
-        plane
-    };
-    let [mut a, mut b, mut c] = [plane(&planes[0]), plane(&planes[1]), plane(&planes[2])];
-    let mut saturation = Box::new([0.0; PIXELS]);
-    for at in 0..PIXELS {
-        let (red, green, blue) = (a[at], b[at], c[at]);
-        saturation[at] = red.max(green).max(blue) - red.min(green).min(blue);
-        a[at] = (red + green + blue) / 3.0;
-        b[at] = (red - green) / 2.0;
-        c[at] = (red + green - 2.0 * blue) / 4.0;
-    }
-    ([a, b, c], saturation)
-}
-
-/// A map less its mean, and its variance.
-struct Moments {
-    mean: f32,
-    centred: Box<Plane>,
-    variance: f32,
-}
-
-impl Moments {
-    fn of(map: &Plane) -> Self {
-        let mean = sum(map.iter().copied()) / PIXELS as f32;
-        let centred = Box::new(map.map(|value| value - mean));
-        let variance = dot(&*centred, &*centred) / PIXELS as f32;
-        Self { mean, centred, variance }
-    }
-
-    fn deviation(&self) -> f32 {
-        self.variance.sqrt()
-    }
-
-    /// Deviation that is never 0.
-    fn scale(&self) -> f32 {
-        (self.variance + FLOOR * FLOOR).sqrt()
-    }
-}
-
 fn correlations(moments: &[Moments], numbers: &mut Vec<f32>) {
     for (at, first) in moments.iter().enumerate() {
         for second in &moments[at + 1..] {
@@ -291,150 +242,6 @@ fn autocorrelation(channel: &Plane, moments: &Moments, numbers: &mut Vec<f32>) {
     let size = sum(detail.iter().map(|value| value.abs())) / PIXELS as f32;
     let scale = log(square) / 2.0;
     numbers.extend([scale, log(size + FLOOR) - scale]);
-}
-
-/// A plane with zeros around it: products with what lies outside are nothing.
-fn pad(plane: &Plane) -> [f32; PADDED * PADDED] {
-    let mut padded = [0.0; PADDED * PADDED];
-    for (row, values) in plane.chunks_exact(SIDE).enumerate() {
-        padded[row * PADDED..row * PADDED + SIDE].copy_from_slice(values);
-    }
-    padded
-}
-
-/// Differences of horizontal neighbours; borders are reflected, here and below.
-fn across(plane: &Plane) -> Plane {
-    let mut differences = [0.0; PIXELS];
-    for (to, from) in differences.chunks_exact_mut(SIDE).zip(plane.chunks_exact(SIDE)) {
-        for at in 0..SIDE - 1 {
-            to[at] = from[at + 1] - from[at];
-        }
-        to[SIDE - 1] = from[SIDE - 2] - from[SIDE - 1];
-    }
-    differences
-}
-
-/// Differences of vertical neighbours.
-fn down(plane: &Plane) -> Plane {
-    let mut differences = [0.0; PIXELS];
-    for at in 0..PIXELS {
-        let below = if at / SIDE + 1 < SIDE { at + SIDE } else { at - SIDE };
-        differences[at] = plane[below] - plane[at];
-    }
-    differences
-}
-
-/// Second differences along rows.
-fn bend_across(plane: &Plane) -> Plane {
-    let mut bends = [0.0; PIXELS];
-    for (to, from) in bends.chunks_exact_mut(SIDE).zip(plane.chunks_exact(SIDE)) {
-        for at in 1..SIDE - 1 {
-            to[at] = from[at - 1] - 2.0 * from[at] + from[at + 1];
-        }
-        to[0] = 2.0 * (from[1] - from[0]);
-        to[SIDE - 1] = 2.0 * (from[SIDE - 2] - from[SIDE - 1]);
-    }
-    bends
-}
-
-/// Second differences along columns.
-fn bend_down(plane: &Plane) -> Plane {
-    let mut bends = [0.0; PIXELS];
-    for at in 0..PIXELS {
-        let row = at / SIDE;
-        let above = if row > 0 { at - SIDE } else { at + SIDE };
-        let below = if row + 1 < SIDE { at + SIDE } else { at - SIDE };
-        bends[at] = plane[above] - 2.0 * plane[at] + plane[below];
-    }
-    bends
-}
-
-/// The orthonormal cosine transform of `N` values: a row for each frequency.
-fn cosines<const N: usize>() -> [[f32; N]; N] {
-    std::array::from_fn(|frequency| {
-        let scale = if frequency == 0 { 1.0 } else { 2.0 } / N as f64;
-        std::array::from_fn(|at| {
-            let angle = PI * (2 * at + 1) as f64 * frequency as f64 / (2 * N) as f64;
-            (scale.sqrt() * libm::cos(angle)) as f32
-        })
-    })
-}
-
-/// Columns of a table of blocks: room for frequencies times blocks along one side.
-const COLUMNS: usize = 64;
-
-/// Mean size and mean square of the cosine coefficients of all `N` × `N` blocks at a stride, row frequency first.
-fn block_cosines<const N: usize, const STRIDE: usize>(
-    plane: &Plane,
-    cosines: &[[f32; N]; N],
-) -> Vec<(f32, f32)> {
-    let blocks = (SIDE - N) / STRIDE + 1;
-    // Along columns, for all places in a row at once; the result is transposed: [column][frequency, block].
-    let mut columns = [[0.0_f32; COLUMNS]; SIDE];
-    for (frequency, cosines) in cosines.iter().enumerate() {
-        for block in 0..blocks {
-            let mut row = [0.0_f32; SIDE];
-            for (at, &cosine) in cosines.iter().enumerate() {
-                let from = (STRIDE * block + at) * SIDE;
-                let values = &plane[from..from + SIDE];
-                row.iter_mut().zip(values).for_each(|(sum, value)| *sum += cosine * value);
-            }
-            for (column, value) in columns.iter_mut().zip(row) {
-                column[frequency * blocks + block] = value;
-            }
-        }
-    }
-    // Along rows, for all frequencies and blocks at once.
-    let (mut sizes, mut squares) = ([[0.0_f32; COLUMNS]; N], [[0.0_f32; COLUMNS]; N]);
-    for ((cosines, sizes), squares) in cosines.iter().zip(&mut sizes).zip(&mut squares) {
-        for block in 0..blocks {
-            let mut found = [0.0_f32; COLUMNS];
-            for (at, &cosine) in cosines.iter().enumerate() {
-                let values = &columns[STRIDE * block + at];
-                found.iter_mut().zip(values).for_each(|(sum, value)| *sum += cosine * value);
-            }
-            for at in 0..COLUMNS {
-                sizes[at] += found[at].abs();
-                squares[at] += found[at] * found[at];
-            }
-        }
-    }
-    let count = (blocks * blocks) as f32;
-    let mut coefficients = Vec::with_capacity(N * N);
-    for row in 0..N {
-        for column in 0..N {
-            let range = row * blocks..(row + 1) * blocks;
-            let mean = |table: &[[f32; COLUMNS]; N]| table[column][range.clone()].iter().sum::<f32>() / count;
-            coefficients.push((mean(&sizes), mean(&squares)));
-        }
-    }
-    coefficients
-}
-
-/// Lanes in which sums run side by side.
-const LANES: usize = 16;
-
-/// Sum of products. The length is a multiple of [`LANES`].
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0_f32; LANES];
-    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
-    lanes.iter().sum()
-}
-
-fn sum(values: impl Iterator<Item = f32>) -> f32 {
-    let mut lanes = [0.0_f32; LANES];
-    for (at, value) in values.enumerate() {
-        lanes[at % LANES] += value;
-    }
-    lanes.iter().sum()
-}
-
-fn log(value: f32) -> f32 {
-    libm::log(f64::from(value)) as f32
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! W     = mean over tasks of W_t                    covariance within classes and of the changes of `changes`, pooled
-//! S     = W with off-diagonals times 1 - l,         l = d/2 / (d/2 + N): the fewer images, the less they say of covariances
+//! S     = W with off-diagonals times 1 - l,         l = d/4 / (d/4 + N): the fewer images, the less they say of covariances
 //! e_t   = tr(S⁻¹ W_t) / d                           how wide the task is in units of S
 //! B_t   = variance of class means beyond what e_t alone would give
 //! ρ_t   = B_t / (B_t + e_t mean(1/n_c))             how far class means are believed
@@ -13,7 +13,8 @@
 //! `N` is the number of images that the pooled covariance is worth. The term `|x|²` is the same for all tasks and left out,
 //! so that a class is one linear function of the descriptor.
 
-use super::descriptor::{LENGTH, dot};
+use super::descriptor::LENGTH;
+use super::planes::dot;
 use super::statistics::Signature;
 use crate::inference::cholesky::cholesky;
 
@@ -21,7 +22,7 @@ use crate::inference::cholesky::cholesky;
 const PADDED: usize = LENGTH.next_multiple_of(16);
 
 /// Images that a pooled covariance must be worth before its off-diagonals count for half.
-const HALF: f64 = LENGTH as f64 / 2.0;
+const HALF: f64 = LENGTH as f64 / 4.0;
 
 /// What is added to the diagonal, as a share of its mean: numbers that never vary have no variance.
 const RIDGE: f64 = 1e-6;

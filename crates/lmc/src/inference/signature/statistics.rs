@@ -149,11 +149,16 @@ impl Collector {
     }
 
     /// Adds what was collected from other images, with as many classes.
-    fn include(&mut self, other: &Self) {
+    pub fn include(&mut self, other: &Self) {
         add_scaled(&mut self.counts, &other.counts, 1.0);
         self.sums.iter_mut().zip(&other.sums).for_each(|(to, from)| add_scaled(to, from, 1.0));
         add_scaled(&mut self.products, &other.products, 1.0);
         add_scaled(&mut self.differences, &other.differences, 1.0);
+    }
+
+    /// Whether anything was collected.
+    pub fn has_images(&self) -> bool {
+        self.counts.iter().any(|&count| count > 0.0)
     }
 
     /// The statistics.
