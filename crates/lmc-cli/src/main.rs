@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod streams;
 mod sweep;
+mod tell_apart;
 mod verify;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -83,6 +84,7 @@ enum Verb {
     Rename(rename::Arguments),
     History(history::Arguments),
     Verify(verify::Arguments),
+    TellApart(tell_apart::Arguments),
     Run(run::Arguments),
     Sweep(sweep::Arguments),
     Report(report::Arguments),
@@ -106,6 +108,7 @@ impl Cli {
             Verb::Rename(arguments) => rename::run(&arguments),
             Verb::History(arguments) => history::run(&arguments),
             Verb::Verify(arguments) => verify::run(&arguments),
+            Verb::TellApart(arguments) => tell_apart::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
             Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),

@@ -5,22 +5,26 @@
 //!    epoch: a run that was killed resumes from there and ends with the same bits.
 //! 3. [`sweep`] is a grid of experiments, and [`worker_pool`] runs them, each in a process of its own.
 //! 4. [`Metrics`] are the results of a run: accuracy matrix, accuracy A, forgetting F, modules M.
-//! 5. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
+//! 5. [`tell_apart()`](tell_apart::tell_apart) measures how well tasks can be told apart by looks, before anything is learned.
+//! 6. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
 
 mod cost;
 mod csv;
+pub mod detection;
 mod error;
 mod evaluation;
 mod events;
 mod experiment;
 mod metrics;
 pub mod paper;
+pub mod picture_changes;
 mod records;
 pub mod report;
 mod run;
 pub mod run_directory;
 mod spelling;
 pub mod sweep;
+pub mod tell_apart;
 mod tensorboard;
 mod trackers;
 pub mod worker_pool;

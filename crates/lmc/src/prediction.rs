@@ -24,6 +24,8 @@ pub struct Prediction {
     pub tasks: Vec<TaskShare>,
     /// Whether the picture fits no task; `None` if the model was never calibrated.
     pub novel: Option<bool>,
+    /// How unlike the pictures of its task it is: 0 is typical, and above 1 it is called new.
+    pub novelty: Option<f64>,
     /// Weight of each module in the picture's forward pass, `[layer][module]`, up to the last module that the task's head
     /// sees.
     pub module_weights: Vec<Vec<f64>>,
@@ -153,7 +155,8 @@ impl Predictor {
             probability,
             alternatives: classes.take(ALTERNATIVES).collect(),
             tasks: decision.tasks.iter().map(share).collect(),
-            novel: decision.novel,
+            novel: decision.is_novel(),
+            novelty: decision.novelty,
             module_weights: decision.weights.clone(),
         })
     }

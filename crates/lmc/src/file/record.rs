@@ -18,7 +18,7 @@ use crate::file::history::History;
 use crate::file::model_file::ModelFile;
 use crate::file::tensor_file::{self, Tensors};
 use crate::inference::route::Route;
-use crate::inference::signature::{Signature, descriptor, statistics};
+use crate::inference::signature::{Reach, Signature, descriptor, statistics};
 use crate::inference::task_gaussian::TaskGaussian;
 use crate::inference::{HeadChoice, PredictionConfig, Routing};
 use crate::model::Model;
@@ -67,6 +67,9 @@ struct HeadRecord {
 struct SignatureRecord {
     /// Version of the descriptor: numbers of different versions cannot be compared.
     version: u32,
+    /// Logarithms of distances: which is typical, and beyond which an image is new.
+    #[serde(default)]
+    typical: Option<f64>,
     limit: Option<f64>,
 }
 
@@ -221,10 +224,11 @@ impl NetworkRecord {
             frozen: head.frozen,
             gaussian: head.gaussian.clone(),
             route: head.route.clone(),
-            signature: head
-                .signature
-                .as_ref()
-                .map(|found| SignatureRecord { version: descriptor::VERSION, limit: found.limit }),
+            signature: head.signature.as_ref().map(|found| SignatureRecord {
+                version: descriptor::VERSION,
+                typical: found.reach.map(|reach| reach.typical),
+                limit: found.reach.map(|reach| reach.limit),
+            }),
             view: head.view.clone(),
             version: head.version,
         };
@@ -309,8 +313,7 @@ impl NetworkRecord {
             head.walk(&format!("head{number}"), &mut load);
             load.check()?;
             if let Some(found) = record.signature {
-                let signature = load.signature(number, classes, &head.task, found)?;
-                head.signature = Some(Arc::new(signature));
+                head.signature = load.signature(number, classes, &head.task, found)?.map(Arc::new);
             }
             if !record.frozen {
                 tensors::train(&mut head);
@@ -384,15 +387,21 @@ impl Load<'_> {
         Ok(found)
     }
 
-    /// The signature of a head.
+    /// The signature of a head; `None` of an earlier version's descriptor, whose numbers say nothing to this one.
     fn signature(
         &mut self,
         number: usize,
         classes: usize,
         task: &str,
         record: SignatureRecord,
-    ) -> Result<Signature> {
-        if record.version != descriptor::VERSION {
+    ) -> Result<Option<Signature>> {
+        const PARTS: [&str; 4] = ["counts", "means", "within", "nuisance"];
+        let name = |part: &str| format!("head{number}.signature.{part}");
+        if record.version < descriptor::VERSION {
+            PARTS.map(name).iter().for_each(|name| drop((self.take)(name)));
+            return Ok(None);
+        }
+        if record.version > descriptor::VERSION {
             let problem = format!(
                 "task '{task}' has a signature of version {}, and this lmc knows version {}",
                 record.version,
@@ -400,19 +409,19 @@ impl Load<'_> {
             );
             return Err(Error::bad(self.path, problem, "update lmc"));
         }
-        let mut part = |part: &str, shape: &[usize]| -> Result<Vec<f32>> {
-            Ok(self.find(&format!("head{number}.signature.{part}"), shape)?.values)
-        };
+        let mut part =
+            |part: &str, shape: &[usize]| -> Result<Vec<f32>> { Ok(self.find(&name(part), shape)?.values) };
         let counts = part("counts", &[classes])?;
         let means = part("means", &[classes, descriptor::LENGTH])?;
         let means = means.chunks(descriptor::LENGTH).map(<[f32]>::to_vec).collect();
         let within = part("within", &[statistics::TRIANGLE])?;
         let nuisance = part("nuisance", &[statistics::TRIANGLE])?;
-        let signature = Signature { counts, means, within, nuisance, limit: record.limit };
+        let reach = record.typical.zip(record.limit).map(|(typical, limit)| Reach { typical, limit });
+        let signature = Signature { counts, means, within, nuisance, reach };
         if !signature.fits(classes) {
             return Err(damaged(self.path, format!("the signature of task '{task}' is impossible")));
         }
-        Ok(signature)
+        Ok(Some(signature))
     }
 
     fn check(&mut self) -> Result<()> {

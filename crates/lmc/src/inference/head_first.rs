@@ -236,32 +236,31 @@ impl RoutedBatch<'_> {
             let classes = self.predictor.mixture(&asked)?;
             let head = classes.first().map_or(0, |class| class.head);
             let own = tasks.iter().position(|(task, _)| *task == head).unwrap_or(0);
-            let novel = if novelty { self.is_novel(tasks[0].0, image, &results[0])? } else { None };
+            let novelty = if novelty { self.novelty(tasks[0].0, image, &results[0])? } else { None };
             found.heads.push(head);
             found.logits.push(results[own].logits.clone());
-            found.decisions.push(Decision { tasks, classes, weights: results[own].weights.clone(), novel });
+            found.decisions.push(Decision { tasks, classes, weights: results[own].weights.clone(), novelty });
         }
         Ok(found)
     }
 
-    /// Whether an image is new: it looks too unlike the images of its likeliest task, or its scores are too unusual for it.
-    fn is_novel(&self, head: usize, image: usize, result: &HeadResult) -> Result<Option<bool>> {
+    /// How new an image is for its likeliest task: by how it looks or by its scores, whichever is more unusual.
+    fn novelty(&self, head: usize, image: usize, result: &HeadResult) -> Result<Option<f64>> {
         let known = &self.predictor.heads[head];
         let gaussian = known.route.as_ref().and_then(|route| route.gaussian.as_ref());
-        let unusual = gaussian.map(|task| !task.includes(&result.profile));
-        let limit = known.signature.as_ref().and_then(|signature| signature.limit);
-        let unlike = match limit {
-            Some(limit) => {
+        let scores = gaussian.map(|task| task.novelty(&result.profile));
+        let looks = match known.signature.as_ref().and_then(|signature| signature.reach) {
+            Some(reach) => {
                 let prepare = || OwnDistance::new(known.signature.as_deref()?);
                 let distance = self.predictor.head_first()?.distances[head].get_or_init(prepare);
                 let descriptor = &self.descriptors()?[image];
-                distance.as_ref().map(|distance| distance.log_distance(descriptor) > limit)
+                distance.as_ref().map(|distance| reach.novelty(distance.log_distance(descriptor)))
             }
             None => None,
         };
-        Ok(match (unusual, unlike) {
-            (None, None) => None,
-            (unusual, unlike) => Some(unusual.unwrap_or(false) || unlike.unwrap_or(false)),
+        Ok(match (scores, looks) {
+            (Some(scores), Some(looks)) => Some(scores.max(looks)),
+            (scores, looks) => scores.or(looks),
         })
     }
 }

@@ -139,8 +139,16 @@ pub struct Decision {
     pub classes: Vec<ClassProbability>,
     /// Weight of each module in the pass of the head that classified, `[layer][module]`, up to the last that it sees.
     pub weights: Vec<Vec<f64>>,
-    /// Whether the image is of no task; `None` if no task has statistics for that, or nobody asked.
-    pub novel: Option<bool>,
+    /// How unlike the images of its task it is: 0 is typical, and above 1 it is of no task. `None` if no task has statistics
+    /// for that, or nobody asked.
+    pub novelty: Option<f64>,
+}
+
+impl Decision {
+    /// Whether the image is of no task.
+    pub fn is_novel(&self) -> Option<bool> {
+        self.novelty.map(|novelty| novelty > 1.0)
+    }
 }
 
 /// Probability of a class name.

@@ -40,19 +40,26 @@ impl NoveltyConfig {
 }
 
 impl Model {
-    /// Share of a set's images that are new, each on its own; `None` if no task has a distribution of scores.
-    pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
+    /// How new each image of a set is, on its own ([`super::Decision::novelty`]); `None` if no task has statistics for that.
+    pub fn novelties(&self, set: &TaskSet) -> Result<Option<Vec<f64>>> {
         let predictor = self.predictor()?;
-        let (mut novel, mut seen) = (0_usize, 0_usize);
+        let mut novelties = Vec::with_capacity(set.len());
         for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(set)? {
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
-            for image in 0..batch.len() {
-                let Some(is_novel) = predictions.decisions[image].novel else { return Ok(None) };
-                novel += usize::from(is_novel);
-                seen += 1;
+            for decision in &predictions.decisions {
+                let Some(novelty) = decision.novelty else { return Ok(None) };
+                novelties.push(novelty);
             }
         }
-        Ok((seen > 0).then(|| novel as f64 / seen as f64))
+        Ok(Some(novelties))
+    }
+
+    /// Share of a set's images that are new, each on its own; `None` if no task has statistics for that, and of no images.
+    pub fn novel_share(&self, set: &TaskSet) -> Result<Option<f64>> {
+        let novelties = self.novelties(set)?.filter(|novelties| !novelties.is_empty());
+        let share =
+            |all: Vec<f64>| all.iter().filter(|&&novelty| novelty > 1.0).count() as f64 / all.len() as f64;
+        Ok(novelties.map(share))
     }
 }

@@ -12,7 +12,7 @@
 //! | [`resample`] | pictures of other sizes |
 //! | [`discriminant`] | compares tasks by their statistics: a log-likelihood for each |
 //! | [`distance`] | how far an image is from all classes of one task |
-//! | [`limit`] | the distance beyond which an image is new |
+//! | [`reach`] | which distances are usual, and beyond which an image is new |
 //!
 //! Statistics of one task never change when another is learned, and models are merged by putting theirs side by side.
 
@@ -21,8 +21,8 @@ pub mod descriptor;
 pub mod discriminant;
 pub mod distance;
 pub mod layout;
-pub mod limit;
 pub mod planes;
+pub mod reach;
 pub mod resample;
 pub mod statistics;
 pub mod texture;
@@ -37,6 +37,7 @@ use changes::Change;
 pub use descriptor::Describer;
 pub use discriminant::Discriminant;
 pub use distance::OwnDistance;
+pub use reach::Reach;
 pub use statistics::{Collector, Signature};
 
 /// The size, as a share of full brightness, below which nothing counts.
@@ -84,15 +85,15 @@ impl Describer {
 
 impl Signature {
     /// Collects the statistics of a task with so many classes from its training images, and from a changed copy of each of
-    /// every kind of change. The limit of novelty is such that it calls this share of the task's images new.
-    pub(crate) fn learn(
+    /// every kind of change. The reach is such that it calls this share of the task's images new.
+    pub fn learn(
         describer: &Describer,
         classes: usize,
         data: TaskData<'_>,
         false_alarms: f64,
         seed: &Seed,
     ) -> Result<Self> {
-        let mut folds = vec![Collector::new(classes); limit::FOLDS];
+        let mut folds = vec![Collector::new(classes); reach::FOLDS];
         let mut batches = BatchConfig::stored(describer.images_at_once()).init(data.train)?;
         let mut batch = Batch::default();
         while batches.fill(&mut batch) {
@@ -111,7 +112,7 @@ impl Signature {
             for ((&label, &position), (descriptor, changed)) in
                 batch.labels.iter().zip(&batch.positions).zip(&described)
             {
-                let collected = &mut folds[position as usize % limit::FOLDS];
+                let collected = &mut folds[position as usize % reach::FOLDS];
                 collected.add(label as usize, descriptor);
                 for (change, changed) in Change::ALL.iter().zip(changed) {
                     collected.add_change(descriptor, changed, change.weight());
@@ -122,8 +123,8 @@ impl Signature {
         folds.iter().for_each(|fold| whole.include(fold));
         let mut signature = whole.finish();
         if let Some(distance) = OwnDistance::new(&signature) {
-            let distances = limit::distances(describer, &distance, &folds, data)?;
-            signature.limit = limit::limit(distances, false_alarms);
+            let distances = reach::distances(describer, &distance, &folds, data)?;
+            signature.reach = Reach::of(distances, false_alarms);
         }
         Ok(signature)
     }

@@ -18,6 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cholesky::{cholesky, solve};
+use super::signature::Reach;
 
 /// Normal distribution of a task's score profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,6 +131,15 @@ impl TaskGaussian {
     /// Whether an image with this profile may be of the task: it is not beyond the limit.
     pub fn includes(&self, profile: &[f64]) -> bool {
         self.distance(profile) <= self.limit
+    }
+
+    /// How unusual a profile is for the task: 0 is typical, 1 the limit.
+    pub fn novelty(&self, profile: &[f64]) -> f64 {
+        let log = |distance: f64| libm::log(distance.max(f64::MIN_POSITIVE));
+        // The median of what a normal distribution of as many numbers gives.
+        let numbers = self.means.len() as f64;
+        let typical = log(numbers) / 2.0 + 1.5 * log(1.0 - 2.0 / (9.0 * numbers));
+        Reach { typical, limit: log(self.limit) }.novelty(log(self.distance(profile)))
     }
 
     /// Whether the distribution can be that of a head behind so many layers.

@@ -230,17 +230,18 @@ impl<'a> BatchTraces<'a> {
         Ok(self.profiles[head].get_or_init(|| profiles))
     }
 
-    /// Whether an image is new: beyond the limit of every task that has a distribution of scores. `None` without any, and
-    /// unless the score profiles of all heads were computed.
-    fn is_novel(&self, image: usize) -> Option<bool> {
-        let mut verdict = None;
+    /// How new an image is: for the task of all that have a distribution of scores for which it is least unusual. `None`
+    /// without any, and unless the score profiles of all heads were computed.
+    fn novelty(&self, image: usize) -> Option<f64> {
+        let mut least: Option<f64> = None;
         for (head, profiles) in self.predictor.heads.iter().zip(&self.profiles) {
             let profile = profiles.get()?.get(image)?;
             if let Some(task) = &head.gaussian {
-                verdict = Some(verdict.unwrap_or(true) && !task.includes(profile));
+                let novelty = task.novelty(profile);
+                least = Some(least.map_or(novelty, |least| least.min(novelty)));
             }
         }
-        verdict
+        least
     }
 
     /// Classifies the batch with heads chosen in this way.
@@ -260,7 +261,7 @@ impl<'a> BatchTraces<'a> {
                     tasks: vec![(head, 1.0)],
                     classes: self.predictor.mixture(&[(head, 1.0, &row)])?,
                     weights: self.predictor.views[view].weights(&trace, image),
-                    novel: self.is_novel(image),
+                    novelty: self.novelty(image),
                 };
                 logits[image] = row;
             }

@@ -212,7 +212,7 @@ mod tests {
             means: vec![mean],
             within,
             nuisance: vec![0.0; TRIANGLE],
-            limit: None,
+            reach: None,
         }
     }
 

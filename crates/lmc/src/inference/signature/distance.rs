@@ -73,7 +73,7 @@ mod tests {
             means: vec![at(0.0), at(10.0), at(5.0)],
             within,
             nuisance: vec![0.0; TRIANGLE],
-            limit: None,
+            reach: None,
         };
         let distance = OwnDistance::new(&signature).unwrap();
         // The third class had no images: 4 is four off the first class, whose deviation is 2.

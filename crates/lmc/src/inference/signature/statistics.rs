@@ -5,6 +5,7 @@
 //! image is kept.
 
 use super::descriptor::LENGTH;
+use super::reach::Reach;
 
 /// Numbers of the lower triangle of a covariance.
 pub const TRIANGLE: usize = LENGTH * (LENGTH + 1) / 2;
@@ -23,9 +24,8 @@ pub struct Signature {
     pub within: Vec<f32>,
     /// Mean product of the differences that changes make, weighted by kind: the lower triangle, row by row.
     pub nuisance: Vec<f32>,
-    /// Logarithm of the distance beyond which an image is not of this task ([`super::distance`]); `None` of too few
-    /// validation images.
-    pub limit: Option<f64>,
+    /// Which distances are usual ([`super::distance`]), for novelty; `None` of too few images.
+    pub reach: Option<Reach>,
 }
 
 impl Signature {
@@ -76,18 +76,18 @@ impl Signature {
             && self.means.iter().all(|mean| mean.len() == LENGTH && finite(mean))
             && covariance(&self.within)
             && covariance(&self.nuisance)
-            && self.limit.is_none_or(f64::is_finite)
+            && self.reach.is_none_or(Reach::is_sound)
     }
 
     /// Statistics of two sets of images of one task together. The classes of `self` are the first ones of `other`.
     pub fn pooled(&self, other: &Self) -> Self {
         let mut collected = Collector::of(self, other.counts.len());
         collected.include(&Collector::of(other, other.counts.len()));
-        let limit = match (self.limit, other.limit) {
-            (Some(limit), Some(other)) => Some(limit.max(other)),
-            (limit, other) => limit.or(other),
+        let reach = match (self.reach, other.reach) {
+            (Some(reach), Some(other)) => Some(reach.wider(other)),
+            (reach, other) => reach.or(other),
         };
-        Self { limit, ..collected.finish() }
+        Self { reach, ..collected.finish() }
     }
 }
 
@@ -188,7 +188,7 @@ impl Collector {
         Signature {
             within: covariance(&self.products, (images - classes).max(1.0)),
             nuisance: covariance(&self.differences, total),
-            limit: None,
+            reach: None,
             counts: self.counts.iter().map(|&count| count as f32).collect(),
             means: means.into_iter().map(round).collect(),
         }
