@@ -13,6 +13,7 @@ mod data;
 mod demo;
 mod evaluate;
 mod forget;
+mod head_rules;
 mod history;
 mod inference_options;
 mod inspect;
@@ -85,6 +86,7 @@ enum Verb {
     History(history::Arguments),
     Verify(verify::Arguments),
     TellApart(tell_apart::Arguments),
+    HeadRules(head_rules::Arguments),
     Run(run::Arguments),
     Sweep(sweep::Arguments),
     Report(report::Arguments),
@@ -109,6 +111,7 @@ impl Cli {
             Verb::History(arguments) => history::run(&arguments),
             Verb::Verify(arguments) => verify::run(&arguments),
             Verb::TellApart(arguments) => tell_apart::run(&arguments, &catalog(self.data_dir.as_deref())?),
+            Verb::HeadRules(arguments) => head_rules::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
             Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),

@@ -6,7 +6,8 @@
 //! 3. [`sweep`] is a grid of experiments, and [`worker_pool`] runs them, each in a process of its own.
 //! 4. [`Metrics`] are the results of a run: accuracy matrix, accuracy A, forgetting F, modules M.
 //! 5. [`tell_apart()`](tell_apart::tell_apart) measures how well tasks can be told apart by looks, before anything is learned.
-//! 6. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
+//! 6. [`head_rules`] compares the ways to choose a head on finished runs of LMC.
+//! 7. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
 
 mod cost;
 mod csv;
@@ -15,6 +16,7 @@ mod error;
 mod evaluation;
 mod events;
 mod experiment;
+pub mod head_rules;
 mod metrics;
 pub mod paper;
 pub mod picture_changes;

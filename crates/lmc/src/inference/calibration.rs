@@ -66,21 +66,31 @@ impl Model {
     fn score_distribution(&self, head: usize, data: TaskData<'_>) -> Result<Option<TaskGaussian>> {
         let val = data.val;
         let predictor = self.predictor()?;
-        let (mut profiles, mut elsewhere) = (Vec::with_capacity(val.len()), Vec::with_capacity(val.len()));
+        let mut profiles = Vec::with_capacity(val.len());
         for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(val)? {
             data.check_stop()?;
             let traces = predictor.batch(&images(&batch, predictor.device()), BatchPrior::PerImage)?;
-            let mut included = vec![false; batch.labels.len()];
-            for (other, found) in self.network.heads.iter().enumerate().filter(|(other, _)| *other != head) {
-                if let Some(task) = &found.gaussian {
-                    let of_task = traces.profiles(other)?.iter().map(|profile| task.includes(profile));
-                    included.iter_mut().zip(of_task).for_each(|(any, one)| *any |= one);
-                }
-            }
             profiles.extend_from_slice(traces.profiles(head)?);
-            elsewhere.extend(included);
         }
-        Ok(TaskGaussian::of(&profiles, &elsewhere, self.config.novelty.false_alarms))
+        TaskGaussian::of_with_others(&profiles, self.config.novelty.false_alarms, |far| {
+            let mut elsewhere = Vec::with_capacity(far.len());
+            let far = val.part(far);
+            for batch in BatchConfig::stored(predictor.images_at_once(Protocol::Single)).init(&far)? {
+                data.check_stop()?;
+                let traces = predictor.batch(&images(&batch, predictor.device()), BatchPrior::PerImage)?;
+                let mut included = vec![false; batch.len()];
+                for (other, found) in
+                    self.network.heads.iter().enumerate().filter(|(other, _)| *other != head)
+                {
+                    if let Some(task) = &found.gaussian {
+                        let of_task = traces.profiles(other)?.iter().map(|profile| task.includes(profile));
+                        included.iter_mut().zip(of_task).for_each(|(any, one)| *any |= one);
+                    }
+                }
+                elsewhere.extend(included);
+            }
+            Ok(elsewhere)
+        })
     }
 
     /// The route of a head; `None` if it does not know which modules were there.
@@ -111,8 +121,7 @@ impl Model {
             let losses = predictor.head_losses(head, &trace);
             profiles.extend(losses.iter().enumerate().map(|(image, &loss)| profile(loss, &trace, image)));
         }
-        let elsewhere = vec![false; profiles.len()];
-        route.gaussian = TaskGaussian::of(&profiles, &elsewhere, self.half_of_false_alarms());
+        route.gaussian = TaskGaussian::of(&profiles, self.half_of_false_alarms());
         Ok(Some(route))
     }
 

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cholesky::{cholesky, solve};
 use super::signature::Reach;
+use crate::error::Result;
 
 /// Normal distribution of a task's score profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,29 +45,45 @@ const SMALLEST: f64 = 1e-3;
 impl TaskGaussian {
     /// Estimates the distribution from profiles of validation images; `None` of too few.
     ///
-    /// The limit is such that about the share `false_alarms` of images is beyond it and not within another
-    /// task's limit (`elsewhere[image]`) either; but a tenth of the images at most is beyond it. An image's own distance is measured
-    /// without it, as a new one's is.
-    pub fn of(profiles: &[Vec<f64>], elsewhere: &[bool], false_alarms: f64) -> Option<Self> {
+    /// The limit is such that about the share `false_alarms` of images is beyond it; a tenth of the images at most is. An
+    /// image's own distance is measured without it, as a new one's is.
+    pub fn of(profiles: &[Vec<f64>], false_alarms: f64) -> Option<Self> {
+        let nowhere = |far: &[usize]| Ok(vec![false; far.len()]);
+        Self::of_with_others(profiles, false_alarms, nowhere).ok()?
+    }
+
+    /// The same, and images within another task's limit may be beyond this one without an alarm: `elsewhere` says which of
+    /// some images those are. It is asked about the farthest tenth of the images, which alone can move the limit.
+    pub fn of_with_others(
+        profiles: &[Vec<f64>],
+        false_alarms: f64,
+        elsewhere: impl FnOnce(&[usize]) -> Result<Vec<bool>>,
+    ) -> Result<Option<Self>> {
+        let Some((gaussian, mut distances)) = Self::with_distances(profiles) else { return Ok(None) };
+        distances.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let tenth = (profiles.len() * 9).div_ceil(10);
+        let (least, _) = distances[tenth - 1];
+        let far: Vec<usize> = distances[tenth..].iter().map(|(_, image)| *image).collect();
+        let elsewhere = elsewhere(&far)?;
+        let strange = distances[tenth..].iter().zip(elsewhere).filter(|(_, elsewhere)| !elsewhere);
+        let strange: Vec<f64> = strange.map(|((distance, _), _)| *distance).collect();
+        // The place of a new image among these: with few images the farthest of them is the limit.
+        let allowed = ((profiles.len() + 1) as f64 * false_alarms) as usize;
+        let limit = strange.len().checked_sub(allowed.max(1)).map_or(least, |place| strange[place]);
+        Ok(Some(Self { limit, ..gaussian }))
+    }
+
+    /// The distribution, and the distance of each image from that of other images, `(distance, image)`.
+    fn with_distances(profiles: &[Vec<f64>]) -> Option<(Self, Vec<(f64, usize)>)> {
         let gaussian = Self::fit(profiles.iter())?;
         let mut distances = Vec::with_capacity(profiles.len());
         for part in 0..FOLDS {
             let others = profiles.iter().enumerate().filter(|(image, _)| image % FOLDS != part);
             let without = Self::fit(others.map(|(_, profile)| profile))?;
             let images = (part..profiles.len()).step_by(FOLDS);
-            distances.extend(images.map(|image| (without.distance(&profiles[image]), elsewhere[image])));
+            distances.extend(images.map(|image| (without.distance(&profiles[image]), image)));
         }
-        distances.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let strange: Vec<f64> =
-            distances.iter().filter(|(_, elsewhere)| !elsewhere).map(|(distance, _)| *distance).collect();
-        // The place of a new image among these: with few images the farthest of them is the limit.
-        let allowed = ((profiles.len() + 1) as f64 * false_alarms) as usize;
-        let (least, _) = distances[(profiles.len() * 9).div_ceil(10) - 1];
-        let limit = match strange.len().checked_sub(allowed.max(1)) {
-            Some(place) => strange[place].max(least),
-            None => least,
-        };
-        Some(Self { limit, ..gaussian })
+        Some((gaussian, distances))
     }
 
     /// Mean and covariance, without a limit.
@@ -159,35 +176,37 @@ impl TaskGaussian {
 mod tests {
     use super::*;
 
-    fn nowhere(images: usize) -> Vec<bool> {
-        vec![false; images]
-    }
-
     #[test]
     fn about_the_share_asked_for_is_beyond_the_limit() {
         let mut random = lmc_streams::Seed::root(1).random();
         let mut draw = |count: usize| -> Vec<Vec<f64>> {
             (0..count).map(|_| (0..5).map(|_| random.normal()).collect()).collect()
         };
-        let gaussian = TaskGaussian::of(&draw(2000), &nowhere(2000), 0.05).unwrap();
+        let gaussian = TaskGaussian::of(&draw(2000), 0.05).unwrap();
         let fresh = draw(4000);
         let alarms = fresh.iter().filter(|profile| !gaussian.includes(profile)).count();
         assert!((120..280).contains(&alarms), "{alarms} of 4000 at a rate of 5 %");
-        assert!(TaskGaussian::of(&draw(3), &nowhere(3), 0.01).is_none(), "too few");
+        assert!(TaskGaussian::of(&draw(3), 0.01).is_none(), "too few");
     }
 
     #[test]
     fn images_at_home_elsewhere_leave_room_for_a_closer_limit() {
         let profiles: Vec<Vec<f64>> = (0..99).map(|at| vec![f64::from(at)]).collect();
-        let alone = TaskGaussian::of(&profiles, &nowhere(99), 0.01).unwrap();
+        let alone = TaskGaussian::of(&profiles, 0.01).unwrap();
         assert!(profiles.iter().all(|profile| alone.includes(profile)), "the farthest is the limit");
-        let elsewhere: Vec<bool> = (0..99).map(|at| !(3..96).contains(&at)).collect();
-        let shared = TaskGaussian::of(&profiles, &elsewhere, 0.01).unwrap();
+        let with = |elsewhere: &dyn Fn(usize) -> bool| {
+            let asked = |far: &[usize]| {
+                assert!(far.len() < 10 && far.iter().all(|at| !(6..93).contains(at)), "{far:?}");
+                Ok(far.iter().map(|&at| elsewhere(at)).collect())
+            };
+            TaskGaussian::of_with_others(&profiles, 0.01, asked).unwrap().unwrap()
+        };
+        let shared = with(&|at| !(3..96).contains(&at));
         assert!(
             shared.includes(&[94.0]) && !shared.includes(&[97.0]),
             "the farthest of the others is the limit"
         );
-        let all = TaskGaussian::of(&profiles, &[true; 99], 0.01).unwrap();
+        let all = with(&|_| true);
         assert!(all.limit < shared.limit);
         let beyond = profiles.iter().filter(|profile| !all.includes(profile)).count();
         assert!((5..10).contains(&beyond), "a tenth at most: {beyond}");
@@ -199,7 +218,7 @@ mod tests {
         let points: [[f64; 2]; 6] =
             [[0.0, -2.0], [1.0, -1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 2.0], [2.0, 0.0]];
         let profiles: Vec<Vec<f64>> = points.iter().map(|point| point.to_vec()).collect();
-        let gaussian = TaskGaussian::of(&profiles, &nowhere(6), 0.01).unwrap();
+        let gaussian = TaskGaussian::of(&profiles, 0.01).unwrap();
         assert_eq!(gaussian.means, [2.0, 0.0]);
         // Both variances are 10 / 6 (+ 1e-6), the covariance 10 / 6 * 6 / 8 = 1.25.
         let variance = 10.0 / 6.0 + 1e-6;
@@ -223,7 +242,7 @@ mod tests {
         let [a, b] = [(0, 40, 0.0), (40, 100, 3.0)].map(|(from, to, shift)| -> Vec<Vec<f64>> {
             (from..to).map(|at| vec![f64::from(at % 7) + shift]).collect()
         });
-        let fit = |profiles: &[Vec<f64>]| TaskGaussian::of(profiles, &nowhere(profiles.len()), 0.01).unwrap();
+        let fit = |profiles: &[Vec<f64>]| TaskGaussian::of(profiles, 0.01).unwrap();
         let pooled = fit(&a).pooled(a.len(), &fit(&b), b.len()).unwrap();
         let together = fit(&[a, b].concat());
         assert!((pooled.means[0] - together.means[0]).abs() < 1e-12);
@@ -240,7 +259,7 @@ mod tests {
                 vec![common, common + 0.1 * random.normal()]
             })
             .collect();
-        let gaussian = TaskGaussian::of(&profiles, &nowhere(500), 0.01).unwrap();
+        let gaussian = TaskGaussian::of(&profiles, 0.01).unwrap();
         assert!(gaussian.distance(&[1.0, 1.0]) < 2.0 && gaussian.distance(&[1.0, -1.0]) > 8.0);
     }
 }

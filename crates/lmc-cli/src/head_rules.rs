@@ -1,0 +1,91 @@
+//! `lmc head-rules`: the ways to choose a head, compared on finished runs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use lmc::Error;
+use lmc_lab::RunRecords;
+use lmc_lab::head_rules::{HeadRule, RuleRow, concerns, measure, rows};
+use lmc_lab::report::Spread;
+use lmc_streams::Catalog;
+
+use crate::compute::Compute;
+use crate::output::{print, print_json, print_text, say, spinner, table};
+
+/// Compare the ways to choose a head, on the networks of finished runs of LMC.
+///
+/// Training does not depend on how heads are chosen: one network serves all rules. What is measured of a run is kept in its
+/// directory, in head_rules.json; asked again, the command measures only what is missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  lmc sweep experiments/head_first/quick.toml --out runs/head-first
+  lmc head-rules runs/head-first
+  lmc head-rules runs/head-first --json
+
+Means over the tasks of a stream, of single test images unless a column says otherwise; with several
+seeds mean ± standard deviation. Answers count by class name; 'paper's count' is the position of the
+label in batches of one task, whichever head answered.")]
+pub struct Arguments {
+    /// Run directories, or folders with run directories anywhere in them.
+    #[arg(required = true, value_name = "RUNS")]
+    runs: Vec<PathBuf>,
+    /// Test images of each task, at most.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    at_most: u32,
+    /// Print JSON: all runs with all tasks.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    compute: Compute,
+}
+
+/// Runs the verb.
+pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
+    let device = arguments.compute.init()?;
+    let mut records = RunRecords::find(&arguments.runs)?;
+    records.finished.retain(concerns);
+    if records.finished.is_empty() {
+        let problem = "there is no finished run of LMC with a model";
+        return Err(Error::setting("runs", problem, "finish some with lmc sweep or lmc run").into());
+    }
+    for (word, run) in records.incomplete() {
+        say(&format!("left out, {word}: {}", run.directory.display()));
+    }
+    let mut measured = Vec::with_capacity(records.finished.len());
+    let waiting = spinner("comparing".into());
+    for run in &records.finished {
+        let mut show = |text: &str| waiting.set_message(text.to_owned());
+        measured.push(measure(run, &HeadRule::ALL, arguments.at_most as usize, catalog, &device, &mut show)?);
+    }
+    waiting.finish_and_clear();
+    if arguments.json {
+        return print_json(&measured);
+    }
+    print_text(&table(&TITLES, &TITLES[2..], rows(&measured).iter().map(line).collect()))?;
+    let seeds = measured.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>();
+    let seeds: Vec<String> = seeds.into_iter().map(|seed| seed.to_string()).collect();
+    print(&format!("seeds {}; up to {} test images of each task", seeds.join(", "), arguments.at_most))
+}
+
+const TITLES: [&str; 10] = [
+    "stream",
+    "head chosen by",
+    "single",
+    "mixed batches",
+    "batches of one task",
+    "task given",
+    "task found",
+    "paper's count",
+    "called new",
+    "µs an image",
+];
+
+fn line(row: &RuleRow) -> Vec<String> {
+    let cell = |spread: Option<Spread>| spread.map_or_else(|| "-".into(), |spread| spread.text());
+    let mut cells = vec![row.stream.clone(), row.rule.title().to_owned()];
+    cells.extend(row.by_name.map(cell));
+    cells.extend([row.task_found, row.paper_count, row.called_new].map(cell));
+    cells.push(row.microseconds.map_or_else(|| "-".into(), |spread| format!("{:.0}", spread.mean)));
+    cells
+}
