@@ -182,12 +182,7 @@ fn table(report: &Report) -> String {
 
 /// A generated task with one batch of 64 images to train on, and none to validate.
 pub fn one_batch() -> Result<Task> {
-    one_batch_of(Family::Objects)
-}
-
-/// The same of any family.
-pub fn one_batch_of(family: Family) -> Result<Task> {
     let own = OwnTask { name: "bench".into(), val_fraction: 0.0, ..OwnTask::default() };
-    let task = own.read(family.name(), &Catalog::new(DataDirs::default()))?;
+    let task = own.read(Family::Objects.name(), &Catalog::new(DataDirs::default()))?;
     Ok(Task { train: task.train.thinned(64), val: TaskSet::empty(), ..task })
 }

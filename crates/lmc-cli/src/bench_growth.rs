@@ -1,4 +1,7 @@
 //! `lmc bench --growth`: cost of a training step and of a prediction as a network grows.
+//!
+//! The network that predicts has learned as many different tasks as it has modules in a layer: five generated families, the two
+//! grey ones in several colours. Its head is the first task's, and sees all modules.
 
 use anyhow::Result;
 use lmc::internals::inference::BatchPrior;
@@ -9,17 +12,46 @@ use lmc::{Device, Model, ModelConfig, Preset, TaskData};
 use lmc_bench::process::{peak_memory, reset_peak_memory};
 use lmc_bench::{median, times};
 use lmc_streams::generated::Family;
-use lmc_streams::{BatchConfig, Seed};
+use lmc_streams::{BatchConfig, Catalog, Colour, DataDirs, Seed, Split, Task, TaskSet, Transform};
 use serde::Serialize;
 
-use crate::bench::{one_batch, one_batch_of};
+use crate::bench::one_batch;
 use crate::output::{print_json, print_text, spinner, table};
 
 /// Modules per layer.
 const SIZES: [usize; 6] = [1, 2, 4, 6, 8, 16];
 
-/// Training steps of each task whose modules are in the network that predicts.
-const STEPS: usize = 40;
+/// Pictures of each class of the tasks that the network which predicts has learned, and as many to validate.
+const EACH: u32 = 13;
+
+/// Training steps of each of these tasks, of 64 pictures.
+const EPOCHS: usize = 50;
+
+/// The tasks, as many as the largest network has modules in a layer.
+const TASKS: [(Family, Transform); 16] = {
+    use Transform::{Background, Digit, Identity, Rainbow};
+    const RED: Colour = Colour::RED;
+    const GREEN: Colour = Colour::GREEN;
+    const BLUE: Colour = Colour::BLUE;
+    [
+        (Family::Objects, Identity),
+        (Family::Digits, Identity),
+        (Family::Textures, Identity),
+        (Family::Garments, Identity),
+        (Family::Plates, Identity),
+        (Family::Digits, Rainbow(RED)),
+        (Family::Garments, Background(GREEN)),
+        (Family::Digits, Digit(BLUE)),
+        (Family::Garments, Rainbow(BLUE)),
+        (Family::Digits, Background(RED)),
+        (Family::Garments, Digit(GREEN)),
+        (Family::Digits, Rainbow(GREEN)),
+        (Family::Garments, Background(BLUE)),
+        (Family::Digits, Digit(RED)),
+        (Family::Garments, Rainbow(RED)),
+        (Family::Digits, Background(BLUE)),
+    ]
+};
 
 #[derive(Serialize)]
 struct Row {
@@ -40,10 +72,12 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
     let bar = spinner("drawing pictures".into());
     let task = one_batch()?;
     let data = TaskData::from(&task);
+    let learned = task_of(TASKS[0].0, TASKS[0].1)?;
     let mut parts = Vec::new();
-    for family in Family::ALL.into_iter().rev() {
-        bar.set_message(format!("training modules for {}", family.name()));
-        parts.push(trained(family, device)?);
+    for (number, (family, transform)) in TASKS.into_iter().enumerate() {
+        bar.set_message(format!("learning task {} of {}", number + 1, TASKS.len()));
+        let task = if number == 0 { learned.clone() } else { task_of(family, transform)? };
+        parts.push(trained(&task, number as u64, device)?);
     }
     let mut rows = Vec::new();
     for modules in SIZES {
@@ -52,10 +86,10 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
         reset_peak_memory();
         let train_step_ms = time(seconds, || model.epoch(data, &mut |_, _| Ok(())))?;
         let peak_memory_bytes = peak_memory();
-        let mut model = together(&parts, modules, data)?;
+        let mut model = together(&parts[..modules], TaskData::from(&learned))?;
         let predict = |model: &Model, size: usize| -> Result<f64> {
             let predictor = model.predictor()?;
-            let Some(batch) = BatchConfig::stored(size).init(&task.train)?.next() else { return Ok(0.0) };
+            let Some(batch) = BatchConfig::stored(size).init(&learned.train)?.next() else { return Ok(0.0) };
             let images = images(&batch, predictor.device());
             time(seconds / 2.0, || {
                 predictor.predict(&images, BatchPrior::Shared, HeadSelection::Batch).map(drop)
@@ -109,27 +143,37 @@ pub fn run(seconds: f64, device: &Device, json: bool) -> Result<()> {
     print_text(&table(&titles, &titles, rows))
 }
 
-/// A model that has learned one batch of a family: one module per layer.
-fn trained(family: Family, device: &Device) -> Result<Model> {
-    let task = one_batch_of(family)?;
-    let mut model = ModelConfig::new(Preset::SMinus).seed(family as u64).device(device.clone()).init()?;
-    model.begin_for(TaskData::from(&task), Some(STEPS))?;
+/// A task of a few pictures of a family in one colour.
+fn task_of(family: Family, transform: Transform) -> Result<Task> {
+    let first = |split: Split, _: u32, rank: u32| split == Split::Train && rank < 2 * EACH;
+    let found = Catalog::new(DataDirs::default()).read(family.name(), 32, &first)?;
+    let all = TaskSet::of_all(found.train, 3, transform);
+    let part = |even: usize| all.part(&(0..all.len()).filter(|at| at % 2 == even).collect::<Vec<_>>());
+    Ok(Task {
+        name: format!("{} {transform}", family.name()),
+        classes: found.classes,
+        train: part(0),
+        val: part(1),
+        ..one_batch()?
+    })
+}
+
+/// A model that has learned a task: one module per layer.
+fn trained(task: &Task, seed: u64, device: &Device) -> Result<Model> {
+    let mut model = ModelConfig::new(Preset::SMinus).seed(seed).device(device.clone()).init()?;
+    model.begin_for(TaskData::from(task), Some(EPOCHS))?;
     while model.progress().is_some_and(|(done, epochs)| done < epochs) {
-        model.epoch(TaskData::from(&task), &mut |_, _| Ok(()))?;
+        model.epoch(TaskData::from(task), &mut |_, _| Ok(()))?;
     }
-    model.finish(TaskData::from(&task))?;
+    model.finish(TaskData::from(task))?;
     Ok(model)
 }
 
-/// A network with modules of several tasks, whose only head, that of the first, sees all of them.
-fn together(parts: &[Model], modules: usize, data: TaskData<'_>) -> Result<Model> {
-    let (first, others) = parts.split_at(1);
-    let others = others.iter().cycle().take(modules - 1);
-    let mut model = Model::merge(first.iter().chain(others).cloned())?;
+/// The network of several models, whose only head, that of the first, sees all modules.
+fn together(parts: &[Model], data: TaskData<'_>) -> Result<Model> {
+    let mut model = Model::merge(parts.iter().cloned())?;
     model.network.heads.truncate(1);
-    let (name, head) = (data.name.to_owned(), &mut model.network.heads[0]);
-    head.task = name;
-    head.view = Some(vec![0..modules; model.network.layers.len()]);
+    model.network.heads[0].view = Some(vec![0..parts.len(); model.network.layers.len()]);
     model.recalibrate(data)?;
     Ok(model)
 }

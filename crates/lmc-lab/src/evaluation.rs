@@ -141,6 +141,7 @@ impl<'a> StreamEvaluation<'a> {
             task: task.name.clone(),
             report,
             after,
+            after_by_name: Some(counts.accuracy(mixed.last(), Counting::Name)),
             end: after,
             end_by_name: None,
             own_head: OwnHead::default(),

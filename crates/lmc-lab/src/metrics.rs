@@ -11,8 +11,11 @@ pub struct TaskMetrics {
     /// How the training of the task went, and the modules per layer before and after it.
     #[serde(rename = "learned", alias = "report")]
     pub report: TaskReport,
-    /// Accuracy right after the task was learned; mixed with the tasks before it.
+    /// Accuracy right after the task was learned, by label; mixed with the tasks before it.
     pub after: Accuracy,
+    /// The same by class name; runs of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_by_name: Option<Accuracy>,
     /// Accuracy at the end of the stream, by label: the paper's count ([`lmc::Counting`]).
     pub end: Accuracy,
     /// The same by class name, which is what can be compared between methods; runs of earlier versions lack it.
@@ -87,6 +90,7 @@ impl Metrics {
         let given = |accuracy: &Accuracy| Accuracy { task_given: accuracy.task_given, ..Accuracy::default() };
         let task = |task: &TaskMetrics| TaskMetrics {
             after: given(&task.after),
+            after_by_name: task.after_by_name.as_ref().map(given),
             end: given(&task.end),
             end_by_name: task.end_by_name.as_ref().map(given),
             own_head: OwnHead::default(),
@@ -145,6 +149,7 @@ mod tests {
             task: "t".into(),
             report: TaskReport { modules: vec![2, 1], ..TaskReport::default() },
             after: Accuracy { single: Some(after), ..Accuracy::default() },
+            after_by_name: None,
             end: Accuracy { single: Some(end), ..Accuracy::default() },
             end_by_name: None,
             own_head: OwnHead::default(),

@@ -64,6 +64,7 @@ fn a_killed_run_of_lmc_is_resumed_to_the_same_bits() {
     // Runs of that version did not count by name, and did not say what was dropped.
     for task in &mut metrics.tasks {
         task.report.dropped = None;
+        task.after_by_name = None;
         let named = task.end_by_name.take().unwrap();
         assert!(
             named.task_given <= task.end.task_given,

@@ -250,6 +250,7 @@ mod tests {
             report: TaskReport { modules_before, modules, ..TaskReport::default() },
             after: accuracy,
             end: accuracy,
+            after_by_name: None,
             end_by_name: None,
             own_head: OwnHead::default(),
             weights: Vec::new(),

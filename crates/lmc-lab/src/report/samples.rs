@@ -32,6 +32,7 @@ pub fn record(method: &str, stream: &str, seed: u64, end: [f64; 2]) -> RunRecord
         },
         after: measured(after),
         end: measured(end[number]),
+        after_by_name: None,
         end_by_name: Some(measured(end[number] - 0.1)),
         own_head: OwnHead { task_batches: 1.0, single: 0.5 },
         weights: vec![vec![0.25; number + 1]],
