@@ -1,13 +1,14 @@
 //! `lmc head-rules`: the ways to choose a head, compared on finished runs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use lmc::Error;
-use lmc_lab::RunRecords;
 use lmc_lab::head_rules::{HeadRule, RuleRow, concerns, measure, rows};
 use lmc_lab::report::Spread;
+use lmc_lab::{RunRecord, RunRecords};
 use lmc_streams::Catalog;
 
 use crate::compute::Compute;
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Test images of each task, at most.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     at_most: u32,
+    /// Only this rule; repeated for several.
+    #[arg(long, value_parser = rule)]
+    rule: Vec<HeadRule>,
     /// Print JSON: all runs with all tasks.
     #[arg(long)]
     json: bool,
@@ -43,7 +47,26 @@ pub struct Arguments {
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let device = arguments.compute.init()?;
-    let mut records = RunRecords::find(&arguments.runs)?;
+    let finished = finished(&arguments.runs, concerns)?;
+    let rules = if arguments.rule.is_empty() { &HeadRule::ALL[..] } else { &arguments.rule };
+    let mut measured = Vec::with_capacity(finished.len());
+    let waiting = spinner("comparing".into());
+    for run in &finished {
+        let mut show = |text: &str| waiting.set_message(text.to_owned());
+        measured.push(measure(run, rules, arguments.at_most as usize, catalog, &device, &mut show)?);
+    }
+    waiting.finish_and_clear();
+    if arguments.json {
+        return print_json(&measured);
+    }
+    print_text(&table(&TITLES, &TITLES[2..], rows(&measured).iter().map(line).collect()))?;
+    let seeds = seeds(measured.iter().map(|run| run.seed));
+    print(&format!("seeds {seeds}; up to {} test images of each task", arguments.at_most))
+}
+
+/// The finished runs in some folders that a comparison concerns; says which were left out.
+pub fn finished(folders: &[PathBuf], concerns: fn(&RunRecord) -> bool) -> Result<Vec<RunRecord>> {
+    let mut records = RunRecords::find(folders)?;
     records.finished.retain(concerns);
     if records.finished.is_empty() {
         let problem = "there is no finished run of LMC with a model";
@@ -52,20 +75,20 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     for (word, run) in records.incomplete() {
         say(&format!("left out, {word}: {}", run.directory.display()));
     }
-    let mut measured = Vec::with_capacity(records.finished.len());
-    let waiting = spinner("comparing".into());
-    for run in &records.finished {
-        let mut show = |text: &str| waiting.set_message(text.to_owned());
-        measured.push(measure(run, &HeadRule::ALL, arguments.at_most as usize, catalog, &device, &mut show)?);
-    }
-    waiting.finish_and_clear();
-    if arguments.json {
-        return print_json(&measured);
-    }
-    print_text(&table(&TITLES, &TITLES[2..], rows(&measured).iter().map(line).collect()))?;
-    let seeds = measured.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>();
-    let seeds: Vec<String> = seeds.into_iter().map(|seed| seed.to_string()).collect();
-    print(&format!("seeds {}; up to {} test images of each task", seeds.join(", "), arguments.at_most))
+    Ok(records.finished)
+}
+
+/// Seeds in order, each once.
+pub fn seeds(all: impl Iterator<Item = u64>) -> String {
+    let seeds: Vec<String> = all.collect::<BTreeSet<_>>().iter().map(ToString::to_string).collect();
+    seeds.join(", ")
+}
+
+/// The rule of this name.
+fn rule(name: &str) -> std::result::Result<HeadRule, String> {
+    let names = HeadRule::ALL.map(HeadRule::name);
+    let found = HeadRule::ALL.into_iter().find(|rule| rule.name() == name);
+    found.ok_or_else(|| format!("the rules are {}", names.join(", ")))
 }
 
 const TITLES: [&str; 10] = [

@@ -22,6 +22,7 @@ mod learn;
 mod learn_more;
 mod learn_plan;
 mod merge;
+mod novelty;
 mod output;
 mod predict;
 mod progress;
@@ -87,6 +88,7 @@ enum Verb {
     Verify(verify::Arguments),
     TellApart(tell_apart::Arguments),
     HeadRules(head_rules::Arguments),
+    Novelty(novelty::Arguments),
     Run(run::Arguments),
     Sweep(sweep::Arguments),
     Report(report::Arguments),
@@ -112,6 +114,7 @@ impl Cli {
             Verb::Verify(arguments) => verify::run(&arguments),
             Verb::TellApart(arguments) => tell_apart::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::HeadRules(arguments) => head_rules::run(&arguments, &catalog(self.data_dir.as_deref())?),
+            Verb::Novelty(arguments) => novelty::run(&arguments, &catalog(self.data_dir.as_deref())?),
             Verb::Sweep(arguments) => sweep::run(&arguments, self.data_dir.as_deref()),
             Verb::Report(arguments) => report::run(&arguments),
             Verb::Run(arguments) => run::run(&arguments, &catalog(self.data_dir.as_deref())?),

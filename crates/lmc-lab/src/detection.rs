@@ -1,9 +1,9 @@
 //! Detection: how well a score tells what is new from what is known.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How well a score tells new images from known ones; shares of 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
     /// Probability that a new image has a higher score than a known one (area under the ROC curve).
     pub auroc: f64,

@@ -39,6 +39,17 @@ impl HeadRule {
     pub const ALL: [Self; 5] =
         [Self::Paper, Self::StructuralLoss, Self::Scores, Self::Signature, Self::SignatureAllModules];
 
+    /// Name in commands and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::StructuralLoss => "structural_loss",
+            Self::Scores => "scores",
+            Self::Signature => "signature",
+            Self::SignatureAllModules => "signature_all_modules",
+        }
+    }
+
     /// Name in tables.
     pub fn title(self) -> &'static str {
         match self {
@@ -167,11 +178,11 @@ pub fn measure(
 }
 
 fn read(path: &Path) -> Result<RulesFile> {
-    serde_json::from_str(&read_text(path, LARGEST_TEXT)?).map_err(|error| damaged(path, &error.to_string()))
+    serde_json::from_str(&read_text(path, LARGEST_TEXT)?).map_err(|error| damaged(path, error.to_string()))
 }
 
 /// Gives the tasks that have none a signature and a route.
-fn calibrate(model: &mut Model, stream: &Stream, progress: &mut dyn FnMut(&str)) -> Result<()> {
+pub(crate) fn calibrate(model: &mut Model, stream: &Stream, progress: &mut dyn FnMut(&str)) -> Result<()> {
     for task in &stream.tasks {
         let head = model.head(&task.name)?.1;
         if head.signature.is_none() || head.route.is_none() {
@@ -321,6 +332,7 @@ mod tests {
             rule.prediction().check().unwrap();
             let same = HeadRule::ALL[..at].iter().any(|other| other.prediction() == rule.prediction());
             assert!(!same, "{rule:?}");
+            assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
         }
     }
 }

@@ -7,7 +7,8 @@
 //! 4. [`Metrics`] are the results of a run: accuracy matrix, accuracy A, forgetting F, modules M.
 //! 5. [`tell_apart()`](tell_apart::tell_apart) measures how well tasks can be told apart by looks, before anything is learned.
 //! 6. [`head_rules`] compares the ways to choose a head on finished runs of LMC.
-//! 7. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
+//! 7. [`novelty`] measures how well images of no learned task are told from known ones, on the same runs.
+//! 8. [`RunRecords`] are run directories read back, and [`report`] makes a page of them, beside the [`paper`]'s numbers.
 
 mod cost;
 mod csv;
@@ -18,6 +19,7 @@ mod events;
 mod experiment;
 pub mod head_rules;
 mod metrics;
+pub mod novelty;
 pub mod paper;
 pub mod picture_changes;
 mod records;

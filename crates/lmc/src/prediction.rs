@@ -109,7 +109,7 @@ impl Predictor {
     }
 
     /// Brings pictures to the shape of the network.
-    fn prepare(&self, pictures: &[Picture]) -> Result<Batch> {
+    pub(crate) fn prepare(&self, pictures: &[Picture]) -> Result<Batch> {
         let shape = ImageShape {
             channels: self.preparation.channels,
             height: self.preparation.size,
@@ -156,7 +156,7 @@ impl Predictor {
             alternatives: classes.take(ALTERNATIVES).collect(),
             tasks: decision.tasks.iter().map(share).collect(),
             novel: decision.is_novel(),
-            novelty: decision.novelty,
+            novelty: decision.novelty.level(),
             module_weights: decision.weights.clone(),
         })
     }

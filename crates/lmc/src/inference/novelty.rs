@@ -4,11 +4,11 @@
 //! images ([`super::signature::distance`]) or if its scores are too unusual for them ([`super::task_gaussian`]). Else it is
 //! new if its scores are too unusual for every task. Limits are set for a rate of false alarms, on validation images.
 
-use lmc_streams::{BatchConfig, TaskSet};
+use lmc_streams::{BatchConfig, Picture, TaskSet};
 use serde::{Deserialize, Serialize};
 
-use super::BatchPrior;
 use super::evaluation::Protocol;
+use super::{BatchPrior, Predictor};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::network::head::HeadSelection;
@@ -39,8 +39,41 @@ impl NoveltyConfig {
     }
 }
 
+/// How unlike the images of its task an image is, by each rule: 0 is typical, 1 the limit. `None` where the task has no
+/// statistics for the rule, or nobody asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Novelty {
+    /// By how it looks.
+    pub looks: Option<f64>,
+    /// By its scores.
+    pub scores: Option<f64>,
+}
+
+impl Novelty {
+    /// By both rules: the more unusual one.
+    pub fn level(self) -> Option<f64> {
+        match (self.looks, self.scores) {
+            (Some(looks), Some(scores)) => Some(looks.max(scores)),
+            (looks, scores) => looks.or(scores),
+        }
+    }
+}
+
+impl Predictor {
+    /// How new each picture of any size is, on its own.
+    pub fn novelties(&self, pictures: &[Picture]) -> Result<Vec<Novelty>> {
+        let mut found = Vec::with_capacity(pictures.len());
+        for pictures in pictures.chunks(self.images_at_once(Protocol::Single)) {
+            let input = images(&self.prepare(pictures)?, self.device());
+            let predictions = self.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
+            found.extend(predictions.decisions.iter().map(|decision| decision.novelty));
+        }
+        Ok(found)
+    }
+}
+
 impl Model {
-    /// How new each image of a set is, on its own ([`super::Decision::novelty`]); `None` if no task has statistics for that.
+    /// How new each image of a set is, on its own ([`Novelty::level`]); `None` if no task has statistics for that.
     pub fn novelties(&self, set: &TaskSet) -> Result<Option<Vec<f64>>> {
         let predictor = self.predictor()?;
         let mut novelties = Vec::with_capacity(set.len());
@@ -48,7 +81,7 @@ impl Model {
             let input = images(&batch, predictor.device());
             let predictions = predictor.predict(&input, BatchPrior::PerImage, HeadSelection::Sample)?;
             for decision in &predictions.decisions {
-                let Some(novelty) = decision.novelty else { return Ok(None) };
+                let Some(novelty) = decision.novelty.level() else { return Ok(None) };
                 novelties.push(novelty);
             }
         }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
+use super::novelty::Novelty;
 use super::{BatchPredictions, BatchPrior, Decision, Predictor};
 use crate::error::Result;
 use crate::module::{FrozenModules, LocalModule};
@@ -261,7 +262,7 @@ impl<'a> BatchTraces<'a> {
                     tasks: vec![(head, 1.0)],
                     classes: self.predictor.mixture(&[(head, 1.0, &row)])?,
                     weights: self.predictor.views[view].weights(&trace, image),
-                    novelty: self.novelty(image),
+                    novelty: Novelty { looks: None, scores: self.novelty(image) },
                 };
                 logits[image] = row;
             }
