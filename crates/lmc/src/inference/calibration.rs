@@ -105,9 +105,10 @@ impl Model {
         probe.network.heads[head].route = None;
         let losses = probe.layer_means(head, set, data, &mut |layer| &layer.losses)?;
         let weights = view.iter().map(|range| vec![1.0; range.len()]).collect();
-        let mut route = Route { losses, weights, gaussian: None };
+        let mut route = Route { losses, weights, spare: None, gaussian: None };
         probe.network.heads[head].route = Some(route.clone());
         route.weights = probe.layer_means(head, set, data, &mut |layer| &layer.weights)?;
+        route.spare = probe.spare_weight(head, &route, data)?;
         // Scores behind the modules that are left.
         probe.config.prediction.negligible_weight = self.config.prediction.negligible_weight;
         probe.network.heads[head].route = Some(route.clone());

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`signature`] | how the images of a task look: finds the task of an image before any module runs |
 //! | [`route`] | the modules that a head asks once it is chosen, and its stored prior |
+//! | [`spare`] | how much of a layer's weight a task can do without |
 //! | [`head_first`] | find the head, then ask only its modules |
 //! | [`views`] | the modules that a head sees, and forward passes through them |
 //! | [`head_choice`] | the head, when the task is not given |
@@ -29,6 +30,7 @@ mod memory;
 pub mod novelty;
 pub mod route;
 pub mod signature;
+mod spare;
 pub mod task_gaussian;
 pub mod views;
 
@@ -49,6 +51,7 @@ use crate::tensors::{numbers, rows, without_gradients};
 use evaluation::{Classification, Classify, Protocol};
 pub use head_choice::HeadChoice;
 use head_first::HeadFirst;
+use novelty::Novelty;
 use views::{BatchTraces, View};
 
 /// Which modules an image may pass through on its way to a head.
@@ -139,15 +142,14 @@ pub struct Decision {
     pub classes: Vec<ClassProbability>,
     /// Weight of each module in the pass of the head that classified, `[layer][module]`, up to the last that it sees.
     pub weights: Vec<Vec<f64>>,
-    /// How unlike the images of its task it is: 0 is typical, and above 1 it is of no task. `None` if no task has statistics
-    /// for that, or nobody asked.
-    pub novelty: Option<f64>,
+    /// How unlike the images of its task it is; above 1 it is of no task.
+    pub novelty: Novelty,
 }
 
 impl Decision {
     /// Whether the image is of no task.
     pub fn is_novel(&self) -> Option<bool> {
-        self.novelty.map(|novelty| novelty > 1.0)
+        self.novelty.level().map(|novelty| novelty > 1.0)
     }
 }
 

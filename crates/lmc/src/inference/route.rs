@@ -10,7 +10,9 @@
 //! ```
 //!
 //! The mean weights over the same images say which modules the task needs. Those that carry a negligible share of a
-//! layer's weight are not run at all, so that a prediction costs what its task costs, however large the network has grown.
+//! layer's weight are not run at all, so that a prediction costs what its task costs, however large the network has grown. How
+//! large a share is negligible, the validation images say: as much as leaves their cross-entropy what it is
+//! ([`super::spare`]).
 
 use std::ops::Range;
 
@@ -27,15 +29,23 @@ pub struct Route {
     pub losses: Vec<Vec<f64>>,
     /// Mean weight of each module under the prior that follows from the losses, `[layer][module]`.
     pub weights: Vec<Vec<f64>>,
+    /// Share of each layer's weight that the validation images do not need; `None` of too few of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<f64>,
     /// Distribution of the scores behind this route; `None` of too few validation images.
     pub gaussian: Option<TaskGaussian>,
 }
 
 impl Route {
     /// The modules that carry all but a negligible share of the weight, `[layer][module]`: the heaviest first until the rest
-    /// is negligible, in their order in the layer.
+    /// is negligible, in their order in the layer. What the validation images do not need is negligible too, unless all
+    /// modules are asked for (0).
     pub fn modules(&self, negligible: f64) -> Vec<Vec<usize>> {
-        self.weights.iter().map(|weights| heaviest(weights, negligible)).collect()
+        let share = match negligible > 0.0 {
+            true => self.spare.map_or(negligible, |spare| spare.max(negligible)),
+            false => 0.0,
+        };
+        self.weights.iter().map(|weights| heaviest(weights, share)).collect()
     }
 
     /// The logarithm of the prior over some modules of each layer.
@@ -60,6 +70,7 @@ impl Route {
         fits(&self.losses, f64::MAX)
             && fits(&self.weights, 1.0 + 1e-6)
             && self.weights.iter().all(|layer| layer.iter().sum::<f64>() > 0.0)
+            && self.spare.is_none_or(|spare| (0.0..1.0).contains(&spare))
             && self.gaussian.as_ref().is_none_or(|task| task.fits(view.len()))
     }
 }
@@ -86,7 +97,12 @@ mod tests {
     use super::*;
 
     fn route(weights: &[f64]) -> Route {
-        Route { losses: vec![vec![0.1; weights.len()]], weights: vec![weights.to_vec()], gaussian: None }
+        Route {
+            losses: vec![vec![0.1; weights.len()]],
+            weights: vec![weights.to_vec()],
+            spare: None,
+            gaussian: None,
+        }
     }
 
     #[test]
@@ -96,6 +112,9 @@ mod tests {
         assert_eq!(route.modules(0.003), [[0, 1, 3]]);
         assert_eq!(route.modules(0.5), [[1]]);
         assert_eq!(route.modules(0.0)[0], [0, 1, 2, 3], "all are run");
+        let thin = Route { spare: Some(0.4), ..route };
+        assert_eq!(thin.modules(0.005), [[1]], "the rest carries 0.4");
+        assert_eq!((thin.modules(0.5), thin.modules(0.0)[0].len()), (vec![vec![1]], 4));
     }
 
     #[test]
@@ -119,5 +138,6 @@ mod tests {
             assert!(!route.fits(&view), "{bad}");
         }
         assert!(!route(&[0.0, 0.0]).fits(&view), "a layer without weight");
+        assert!(!Route { spare: Some(1.0), ..good }.fits(&view));
     }
 }

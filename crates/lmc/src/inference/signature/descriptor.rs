@@ -89,7 +89,7 @@ impl Describer {
             cosines8: cosines(),
             cosines4: cosines(),
             radius,
-            layout: Layout::new(),
+            layout: Layout::default(),
         }
     }
 

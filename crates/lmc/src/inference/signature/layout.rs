@@ -32,9 +32,9 @@ pub struct Layout {
     waves: [[f32; SIDE]; SIDE],
 }
 
-impl Layout {
+impl Default for Layout {
     /// Prepares the tables.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let frame = |at: usize| {
             let (row, column) = (at / SIDE, at % SIDE);
             let border = row.min(column).min(SIDE - 1 - row).min(SIDE - 1 - column);
@@ -45,7 +45,9 @@ impl Layout {
         frames.iter().for_each(|&frame| sizes[usize::from(frame)] += 1.0);
         Self { frames, sizes, waves: cosines() }
     }
+}
 
+impl Layout {
     /// Adds the numbers of an image. `planes` are red, green and blue, `channels` its opponent colours.
     pub fn describe(&self, planes: &[Box<Plane>; 3], channels: &[Box<Plane>; 3], numbers: &mut Vec<f32>) {
         self.frames(channels, numbers);
@@ -130,7 +132,7 @@ mod tests {
         let planes = [plane(0), plane(1), plane(2)];
         let (channels, _) = opponent_colours(&planes);
         let mut numbers = Vec::new();
-        Layout::new().describe(&planes, &channels, &mut numbers);
+        Layout::default().describe(&planes, &channels, &mut numbers);
         assert_eq!(numbers.len(), LENGTH);
         numbers
     }
