@@ -2,20 +2,24 @@
 //!
 //! ```text
 //! s_t(x)          log-likelihood of task t                                      signature/discriminant.rs
-//! close           tasks within 6 of the best
-//! p(t | x)        softmax over close tasks of s_t(x) + 0.25 f_t(x)
+//! close           tasks within 10 of the best
+//! c_t(x)          logarithm of the largest probability of a class behind the route of task t
+//! p(t | x)        softmax over close tasks of s_t(x) / 4 + c_t(x) / 2
 //! p(name | x)     sum over t of p(t | x) p_t(name | x)
 //! ```
 //!
-//! `f_t` is the log-likelihood of the scores behind the route of task t ([`super::task_gaussian`]), with the structural loss
-//! of its head. Nearly always one task is close, and then one route is all that runs. What a head says of an image depends on
-//! nothing but the image, so that it is the same in a batch of one task, in a mixed batch and alone.
+//! The numbers of a descriptor are not as independent as the likelihood takes them to be. That hardly matters between data
+//! sets, but tasks of one data set, which differ by their classes only, would be told apart with far too much confidence;
+//! hence the divisor. Among them the network says more: a head that knows the class of an image is surer of its answer.
+//! Nearly always one task is close, and then one route is all that runs. What a head says of an image depends on nothing but
+//! the image, so that it is the same in a batch of one task, in a mixed batch and alone.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use burn::tensor::{Int, Tensor, TensorData};
 
+use super::novelty::Novelty;
 use super::signature::{Describer, Discriminant, OwnDistance};
 use super::views::profile;
 use super::{BatchPredictions, BatchPrior, Decision, Predictor};
@@ -26,10 +30,13 @@ use crate::network::layer::CachedResponses;
 use crate::tensors::values;
 
 /// Tasks whose log-likelihood is this much below the best are not considered.
-const CLOSE: f64 = 6.0;
+const CLOSE: f64 = 10.0;
 
-/// Weight of the scores behind a route, beside the log-likelihood of how the image looks.
-const SCORES: f64 = 0.25;
+/// Weight of the log-likelihood of how an image looks among close tasks.
+const LOOKS: f64 = 0.25;
+
+/// Weight of how sure the head of a close task is.
+const CONFIDENCE: f64 = 0.5;
 
 /// What is computed once for all images.
 #[derive(Debug)]
@@ -156,18 +163,14 @@ impl RoutedBatch<'_> {
         found.ok_or_else(|| Error::setting("head", "it was not asked", "report this as a bug of lmc"))
     }
 
-    /// Log-likelihood of the scores that a head and its layers gave some images; `None` if the task has no distribution.
-    fn familiarity(&self, head: usize, images: &[usize]) -> Result<Option<f64>> {
-        let task = self.predictor.heads[head].route.as_ref().and_then(|route| route.gaussian.as_ref());
-        let Some(task) = task else { return Ok(None) };
+    /// How sure a head is of its answers on some images: the sum of the logarithms of its largest probabilities.
+    fn confidence(&self, head: usize, images: &[usize]) -> Result<f64> {
         let mut sum = 0.0;
         for &image in images {
-            let profile = &self.result(head, image)?.profile;
-            // The first number is the logarithm of the head's structural loss.
-            let loss = profile.first().copied().unwrap_or_default() / self.predictor.composition.temperature;
-            sum -= task.negative_log_likelihood(profile) + loss;
+            let probabilities = softmax(&self.result(head, image)?.logits);
+            sum += libm::log(probabilities.iter().copied().fold(f64::MIN_POSITIVE, f64::max));
         }
-        Ok(Some(sum))
+        Ok(sum)
     }
 
     /// Posterior probabilities of the close tasks of images that are known to be of one task, the likeliest first.
@@ -180,16 +183,12 @@ impl RoutedBatch<'_> {
         if let [only] = close[..] {
             return Ok(vec![(only, 1.0)]);
         }
-        let mut familiar = Vec::with_capacity(close.len());
+        let mut evidence = Vec::with_capacity(close.len());
         for &head in &close {
             self.ask(head, images)?;
-            familiar.push(self.familiarity(head, images)?);
+            evidence.push(LOOKS * totals[head] + CONFIDENCE * self.confidence(head, images)?);
         }
-        let familiar: Option<Vec<f64>> = familiar.into_iter().collect();
-        let evidence = |(at, &head): (usize, &usize)| {
-            totals[head] + familiar.as_ref().map_or(0.0, |familiar| SCORES * familiar[at])
-        };
-        let posterior = softmax(&close.iter().enumerate().map(evidence).collect::<Vec<_>>());
+        let posterior = softmax(&evidence);
         let mut tasks: Vec<(usize, f64)> = close.into_iter().zip(posterior).collect();
         tasks.sort_by(|a, b| b.1.total_cmp(&a.1));
         Ok(tasks)
@@ -236,7 +235,8 @@ impl RoutedBatch<'_> {
             let classes = self.predictor.mixture(&asked)?;
             let head = classes.first().map_or(0, |class| class.head);
             let own = tasks.iter().position(|(task, _)| *task == head).unwrap_or(0);
-            let novelty = if novelty { self.novelty(tasks[0].0, image, &results[0])? } else { None };
+            let novelty =
+                if novelty { self.novelty(tasks[0].0, image, &results[0])? } else { Novelty::default() };
             found.heads.push(head);
             found.logits.push(results[own].logits.clone());
             found.decisions.push(Decision { tasks, classes, weights: results[own].weights.clone(), novelty });
@@ -244,23 +244,18 @@ impl RoutedBatch<'_> {
         Ok(found)
     }
 
-    /// How new an image is for its likeliest task: by how it looks or by its scores, whichever is more unusual.
-    fn novelty(&self, head: usize, image: usize, result: &HeadResult) -> Result<Option<f64>> {
+    /// How new an image is for its likeliest task: by how it looks, and by its scores.
+    fn novelty(&self, head: usize, image: usize, result: &HeadResult) -> Result<Novelty> {
         let known = &self.predictor.heads[head];
         let gaussian = known.route.as_ref().and_then(|route| route.gaussian.as_ref());
         let scores = gaussian.map(|task| task.novelty(&result.profile));
-        let looks = match known.signature.as_ref().and_then(|signature| signature.reach) {
-            Some(reach) => {
-                let prepare = || OwnDistance::new(known.signature.as_deref()?);
-                let distance = self.predictor.head_first()?.distances[head].get_or_init(prepare);
-                let descriptor = &self.descriptors()?[image];
-                distance.as_ref().map(|distance| reach.novelty(distance.log_distance(descriptor)))
-            }
-            None => None,
+        let Some(reach) = known.signature.as_ref().and_then(|signature| signature.reach) else {
+            return Ok(Novelty { looks: None, scores });
         };
-        Ok(match (scores, looks) {
-            (Some(scores), Some(looks)) => Some(scores.max(looks)),
-            (scores, looks) => scores.or(looks),
-        })
+        let prepare = || OwnDistance::new(known.signature.as_deref()?);
+        let distance = self.predictor.head_first()?.distances[head].get_or_init(prepare);
+        let descriptor = &self.descriptors()?[image];
+        let looks = distance.as_ref().map(|distance| reach.novelty(distance.log_distance(descriptor)));
+        Ok(Novelty { looks, scores })
     }
 }
