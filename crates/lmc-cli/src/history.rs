@@ -9,6 +9,7 @@ use lmc::{Act, HistoryEntry, LearnedFrom, Model};
 use serde::Serialize;
 
 use crate::output::{grouped, percent, print, print_json, print_text, table};
+use crate::progress::{reason, tested};
 
 /// What a model learned when, from how many pictures, with which settings and which version of lmc.
 #[derive(Args, Debug)]
@@ -45,12 +46,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let rows = dated.iter().map(row).collect();
     let titles = ["when (UTC)", "what", "train", "val", "epochs", "validation", "data", "lmc"];
     print_text(&table(&titles, &["train", "val", "epochs", "validation"], rows))?;
+    for entry in entries {
+        growth(entry).iter().try_for_each(|line| print(line))?;
+    }
     let unknown: Vec<&str> =
         model.tasks().filter(|task| model.history.learned_from(task).next().is_none()).collect();
     if !unknown.is_empty() {
         print(&format!("learned by a version that kept no history: {}", unknown.join(", ")))?;
     }
     Ok(())
+}
+
+/// What was tested for expansion while a task was learned, and what was dropped; nothing where no test was of all pictures.
+fn growth(entry: &HistoryEntry) -> Vec<String> {
+    let (Act::Learned { task, from } | Act::Extended { task, from, .. }) = &entry.act else {
+        return Vec::new();
+    };
+    let tests = from.tests.iter().map(|test| format!("  epoch {}: {}", test.epoch + 1, tested(test)));
+    let mut lines: Vec<String> =
+        tests.chain(from.dropped.iter().map(|dropped| format!("  {}", reason(dropped)))).collect();
+    if !lines.is_empty() {
+        lines.insert(0, format!("growth in '{task}':"));
+    }
+    lines
 }
 
 fn row(dated: &Dated<'_>) -> Vec<String> {

@@ -217,7 +217,7 @@ impl PictureResult {
                 match tasks.len() {
                     1 => format!("task: {task}, because by its looks {behind}"),
                     _ => format!(
-                        "task: {} with the scores of their modules; by its looks {behind}",
+                        "task: {} with how sure their heads are; by its looks {behind}",
                         tasks.join(", ")
                     ),
                 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::growth::expansion::{Initialisation, Outliers};
+use crate::growth::expansion::{ExpansionTiming, Initialisation, Outliers};
 use crate::inference::{HeadChoice, PredictionConfig, Routing};
+use crate::module::statistics::StatisticsSource;
 use crate::network::composition::{Prior, Relatedness};
 use crate::training::config::{EpochBudget, LearnerConfig};
 
@@ -99,12 +100,19 @@ impl Preset {
                 config.projection.signal_in_accumulation = true;
                 config.joint_autoencoder = true;
             }
-            // S-, with epochs by the number of images, and predictions that do not change with later tasks if the task is
-            // given.
+            // S-, with epochs by the number of images, predictions that do not change with later tasks if the task is
+            // given, and growth by all images of a task, which works on a few hundred.
             Self::Own => {
                 let (routing, head_choice) = (Routing::AsLearned, HeadChoice::Signature);
                 config.prediction = PredictionConfig { routing, head_choice, ..config.prediction };
                 config.budget = EpochBudget::ByImages;
+                config.statistics.source = StatisticsSource::TaskEnd;
+                config.statistics.scale_partial_batches = true;
+                config.expansion.timing = ExpansionTiming::BetweenPhases;
+                config.expansion.outliers = Outliers::Keep;
+                config.expansion.restart_best_epoch = true;
+                config.expansion.only_with_gain = true;
+                config.projection.epochs = 3;
             }
         }
         config

@@ -7,8 +7,6 @@ mod small;
 use std::path::Path;
 
 use burn::tensor::Device;
-use lmc::internals::growth::expansion::ExpansionTiming;
-use lmc::internals::module::statistics::StatisticsSource;
 use lmc::{DropReason, Error, Event, LearnerConfig, Model, NetworkConfig, Preset, Task, TaskReport};
 use lmc_streams::{Catalog, DataDirs, Looks, Seed, Split, TaskSet, Transform};
 
@@ -16,10 +14,7 @@ use lmc_streams::{Catalog, DataDirs, Looks, Seed, Split, TaskSet, Transform};
 fn config(epochs: usize) -> LearnerConfig {
     let mut config = Preset::Own.learner();
     config.batch = 32;
-    config.statistics.source = StatisticsSource::TaskEnd;
-    config.statistics.scale_partial_batches = true;
-    config.expansion.timing = ExpansionTiming::BetweenPhases;
-    config.expansion.restart_best_epoch = true;
+    config.expansion.only_with_gain = false;
     config.projection.epochs = 10;
     config.scale_epochs(epochs, 5);
     config
