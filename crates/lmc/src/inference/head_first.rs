@@ -11,6 +11,7 @@
 //! The numbers of a descriptor are not as independent as the likelihood takes them to be. That hardly matters between data
 //! sets, but tasks of one data set, which differ by their classes only, would be told apart with far too much confidence;
 //! hence the divisor. Among them the network says more: a head that knows the class of an image is surer of its answer.
+//! Images that are known to be of one task share what is wrong with its statistics: their sum counts as that of four at most.
 //! Nearly always one task is close, and then one route is all that runs. What a head says of an image depends on nothing but
 //! the image, so that it is the same in a batch of one task, in a mixed batch and alone.
 
@@ -37,6 +38,9 @@ const LOOKS: f64 = 0.25;
 
 /// Weight of how sure the head of a close task is.
 const CONFIDENCE: f64 = 0.5;
+
+/// As how many images those count, at most, that are known to be of one task.
+const MOST_IMAGES: f64 = 4.0;
 
 /// What is computed once for all images.
 #[derive(Debug)]
@@ -176,7 +180,8 @@ impl RoutedBatch<'_> {
     /// Posterior probabilities of the close tasks of images that are known to be of one task, the likeliest first.
     fn posterior(&self, images: &[usize]) -> Result<Vec<(usize, f64)>> {
         let scores = self.scores()?;
-        let total = |head: usize| images.iter().map(|&image| scores[image][head]).sum::<f64>();
+        let share = (MOST_IMAGES / images.len().max(1) as f64).min(1.0);
+        let total = |head: usize| share * images.iter().map(|&image| scores[image][head]).sum::<f64>();
         let totals: Vec<f64> = (0..self.predictor.heads.len()).map(total).collect();
         let best = totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let close: Vec<usize> = (0..totals.len()).filter(|&head| totals[head] >= best - CLOSE).collect();
@@ -186,7 +191,7 @@ impl RoutedBatch<'_> {
         let mut evidence = Vec::with_capacity(close.len());
         for &head in &close {
             self.ask(head, images)?;
-            evidence.push(LOOKS * totals[head] + CONFIDENCE * self.confidence(head, images)?);
+            evidence.push(LOOKS * totals[head] + CONFIDENCE * share * self.confidence(head, images)?);
         }
         let posterior = softmax(&evidence);
         let mut tasks: Vec<(usize, f64)> = close.into_iter().zip(posterior).collect();
