@@ -11,8 +11,7 @@
 //!
 //! The mean weights over the same images say which modules the task needs. Those that carry a negligible share of a
 //! layer's weight are not run at all, so that a prediction costs what its task costs, however large the network has grown. How
-//! large a share is negligible, the validation images say: as much as leaves their cross-entropy what it is
-//! ([`super::spare`]).
+//! large a share is negligible, the validation images say: as much as leaves their cross-entropy what it is (`spare`).
 
 use std::ops::Range;
 

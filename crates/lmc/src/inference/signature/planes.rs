@@ -129,7 +129,7 @@ pub fn bend_down(plane: &Plane) -> Plane {
 /// Lanes in which sums run side by side.
 const LANES: usize = 16;
 
-/// Sum of products. The length is a multiple of [`LANES`].
+/// Sum of products. The length is a multiple of `LANES`.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; LANES];
     for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
