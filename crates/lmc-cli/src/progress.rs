@@ -16,6 +16,8 @@ pub struct Progress {
     watched: bool,
     quiet: bool,
     accuracy: Option<f64>,
+    /// The epoch before which a test of all pictures made a layer grow.
+    tested: Option<usize>,
     modules: String,
     steps: u64,
     started: Instant,
@@ -33,6 +35,7 @@ impl Progress {
             watched: io::stderr().is_terminal(),
             quiet,
             accuracy: None,
+            tested: None,
             modules: String::new(),
             steps: 1,
             started: Instant::now(),
@@ -62,6 +65,7 @@ impl Progress {
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::TaskStarted { task, epochs, epoch, modules, .. } => {
+                self.tested = None;
                 self.start(task, *epochs as u64);
                 self.modules = listed(modules);
                 let again = if *epoch > 0 { format!(" resumes after epoch {epoch}") } else { String::new() };
@@ -78,8 +82,11 @@ impl Progress {
                 self.bar.set_message(format!("loss {loss:.3}{accuracy} modules {}", self.modules));
             }
             Event::ExpansionTested(test) => {
+                self.tested = test.layer.map(|_| test.epoch);
                 self.say(&format!("  epoch {}: {}", test.epoch + 1, tested(test)));
             }
+            // A test of all pictures has said it already.
+            Event::Expanded { epoch, .. } if self.tested == Some(*epoch) => (),
             Event::Expanded { layer, z, epoch, .. } => {
                 let z: Vec<String> = z.iter().map(|z| format!("{z:.1}")).collect();
                 self.say(&format!(
@@ -152,7 +159,7 @@ pub fn tested(test: &ExpansionTest) -> String {
     let spread =
         if spread.is_empty() { String::new() } else { format!(", of their spread {}", spread.join(" ")) };
     let answer = match test.layer {
-        Some(layer) => format!("layer {layer} gets a module"),
+        Some(layer) => format!("never seen this, new module in layer {layer}"),
         None => "no layer needs a module".to_owned(),
     };
     format!("mean z of the pictures by layer {}{spread}: {answer}", z.join(" "))
