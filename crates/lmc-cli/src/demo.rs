@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use lmc::{Accuracy, LearnerConfig, NetworkConfig, Preset};
 use lmc_lab::report::growth::{self, Theme};
-use lmc_lab::report::{Figure, curve, module_usage, page::Page};
+use lmc_lab::report::{curve, module_usage, page::Page};
 use lmc_lab::run_directory::RunDirectory;
 use lmc_lab::{Experiment, Metrics, Run};
 use lmc_streams::{Catalog, Stream, replace_file};
@@ -270,13 +270,7 @@ fn page(stream: &Stream, metrics: &Metrics, baseline: &[Vec<Option<f64>>], out: 
         "Which modules each task uses",
         "One column per layer, from the input on the left; one square per module, oldest on top; darker is more used.",
     );
-    let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
-    let maps: Vec<(String, Figure)> = metrics
-        .tasks
-        .iter()
-        .map(|task| (task.task.clone(), module_usage::figure(&task.task, &task.weights, height)))
-        .collect();
-    page.figures(&maps);
+    page.figures(&module_usage::figures(metrics));
     page.section("Try next", "The model is an ordinary model file.");
     page.commands(&next(out));
     page.html()

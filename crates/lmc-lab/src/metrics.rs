@@ -4,7 +4,7 @@ use lmc::{Accuracy, Protocol, TaskReport};
 use serde::{Deserialize, Serialize};
 
 /// The metrics of one task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskMetrics {
     /// Name of the task.
     pub task: String,

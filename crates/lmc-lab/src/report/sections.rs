@@ -6,14 +6,13 @@ use lmc_methods::MethodEntry;
 
 use super::curve::{self, Scale, Series};
 use super::document::Block;
-use super::figure::Figure;
 use super::run_table::{CellRuns, MethodRow, RunTable, StreamColumn};
 use super::settings::unlike_presets;
 use super::table1::Table1;
 use super::transfer::Transfer;
 use super::{cost as costs, matrix, module_usage as usage, protocols as protocol_table};
 use crate::error::Result;
-use crate::metrics::{Metrics, TaskMetrics, mean};
+use crate::metrics::{Metrics, mean};
 use crate::records::{IncompleteRun, RunRecords};
 
 /// A title, and a sentence that says how to read the section.
@@ -189,7 +188,7 @@ pub(super) fn module_usage(all: &RunTable<'_>) -> Vec<Block> {
     for (stream, cells) in all.by_stream() {
         let mut of_stream = Vec::new();
         for (row, cell) in cells {
-            let figures = cell.runs.first().map_or(Vec::new(), |run| usage_figures(&run.metrics));
+            let figures = cell.runs.first().map_or(Vec::new(), |run| usage::figures(&run.metrics));
             if !figures.is_empty() {
                 let file = format!("selection-{}-{}", stream.file_name(), row.file_name());
                 of_stream.push(Block::Figures(row.name(), figures, file));
@@ -206,14 +205,6 @@ pub(super) fn module_usage(all: &RunTable<'_>) -> Vec<Block> {
         blocks.insert(0, section("Module usage by task", about));
     }
     blocks
-}
-
-/// A figure for each task; none if the method has no module weights.
-fn usage_figures(metrics: &Metrics) -> Vec<(String, Figure)> {
-    let height = metrics.tasks.iter().flat_map(|task| task.weights.iter().map(Vec::len)).max().unwrap_or(0);
-    let weighted = metrics.tasks.iter().filter(|task| !task.weights.is_empty());
-    let figure = |task: &TaskMetrics| (task.task.clone(), usage::figure(&task.task, &task.weights, height));
-    if height == 0 { Vec::new() } else { weighted.map(figure).collect() }
 }
 
 /// The cost table.
