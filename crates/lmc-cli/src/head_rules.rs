@@ -47,15 +47,10 @@ pub struct Arguments {
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let device = arguments.compute.init()?;
-    let finished = finished(&arguments.runs, concerns)?;
     let rules = if arguments.rule.is_empty() { &HeadRule::ALL[..] } else { &arguments.rule };
-    let mut measured = Vec::with_capacity(finished.len());
-    let waiting = spinner("comparing".into());
-    for run in &finished {
-        let mut show = |text: &str| waiting.set_message(text.to_owned());
-        measured.push(measure(run, rules, arguments.at_most as usize, catalog, &device, &mut show)?);
-    }
-    waiting.finish_and_clear();
+    let measured = each_finished(&arguments.runs, concerns, |run, show| {
+        Ok(measure(run, rules, arguments.at_most as usize, catalog, &device, show)?)
+    })?;
     if arguments.json {
         return print_json(&measured);
     }
@@ -64,8 +59,12 @@ pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     print(&format!("seeds {seeds}; up to {} test images of each task", arguments.at_most))
 }
 
-/// The finished runs in some folders that a comparison concerns; says which were left out.
-pub fn finished(folders: &[PathBuf], concerns: fn(&RunRecord) -> bool) -> Result<Vec<RunRecord>> {
+/// Measures the finished runs in some folders that a comparison concerns; says which were left out, and what is being done.
+pub fn each_finished<T>(
+    folders: &[PathBuf],
+    concerns: fn(&RunRecord) -> bool,
+    measure: impl Fn(&RunRecord, &mut dyn FnMut(&str)) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut records = RunRecords::find(folders)?;
     records.finished.retain(concerns);
     if records.finished.is_empty() {
@@ -75,7 +74,11 @@ pub fn finished(folders: &[PathBuf], concerns: fn(&RunRecord) -> bool) -> Result
     for (word, run) in records.incomplete() {
         say(&format!("left out, {word}: {}", run.directory.display()));
     }
-    Ok(records.finished)
+    let waiting = spinner("measuring".into());
+    let mut show = |text: &str| waiting.set_message(text.to_owned());
+    let measured = records.finished.iter().map(|run| measure(run, &mut show)).collect();
+    waiting.finish_and_clear();
+    measured
 }
 
 /// Seeds in order, each once.

@@ -9,8 +9,8 @@ use lmc_lab::report::Spread;
 use lmc_streams::Catalog;
 
 use crate::compute::Compute;
-use crate::head_rules::{finished, seeds};
-use crate::output::{print, print_json, print_text, spinner, table};
+use crate::head_rules::{each_finished, seeds};
+use crate::output::{print, print_json, print_text, table};
 
 /// How well images of no learned task are told from known ones, on finished runs of LMC.
 ///
@@ -44,14 +44,9 @@ pub struct Arguments {
 /// Runs the verb.
 pub fn run(arguments: &Arguments, catalog: &Catalog) -> Result<()> {
     let device = arguments.compute.init()?;
-    let finished = finished(&arguments.runs, concerns)?;
-    let mut measured = Vec::with_capacity(finished.len());
-    let waiting = spinner("measuring".into());
-    for run in &finished {
-        let mut show = |text: &str| waiting.set_message(text.to_owned());
-        measured.push(measure(run, arguments.at_most as usize, catalog, &device, &mut show)?);
-    }
-    waiting.finish_and_clear();
+    let measured = each_finished(&arguments.runs, concerns, |run, show| {
+        Ok(measure(run, arguments.at_most as usize, catalog, &device, show)?)
+    })?;
     if arguments.json {
         return print_json(&measured);
     }

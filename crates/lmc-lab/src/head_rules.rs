@@ -3,20 +3,19 @@
 //! Training does not depend on them, so one trained network serves all. What is measured of a run is kept in its directory
 //! (`head_rules.json`): an interrupted comparison goes on, and a table can be made again without the networks.
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use burn::tensor::Device;
 use lmc::internals::inference::evaluation::Evaluator;
 use lmc::internals::inference::{HeadChoice, PredictionConfig, Routing};
-use lmc::{Accuracy, Counting, EvalCounts, Model, Protocol, TaskData, TestSet};
-use lmc_streams::{Catalog, Seed, Stream, TaskSet, read_text, replace_file};
+use lmc::{Accuracy, Counting, EvalCounts, Model, Protocol, TestSet};
+use lmc_streams::{Catalog, Seed, TaskSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::measured;
 use crate::records::RunRecord;
 use crate::report::Spread;
-use crate::run_directory::{LARGEST_TEXT, RunDirectory, damaged};
 
 /// A way to choose a head, and the modules that it then sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,16 +123,12 @@ pub struct RuleRun {
     pub rules: Vec<RuleResult>,
 }
 
-/// The file of a run with what was measured.
-fn file(directory: &Path) -> PathBuf {
-    directory.join("head_rules.json")
-}
+/// Name of the file.
+const FILE: &str = "head_rules.json";
 
-/// Whether a run is one of LMC that keeps a network or was measured already.
+/// Whether a run is one of LMC that keeps a network, or was measured already.
 pub fn concerns(run: &RunRecord) -> bool {
-    let method = run.experiment.method.as_str();
-    method.starts_with("lmc")
-        && (RunDirectory::new(&run.directory).model.exists() || file(&run.directory).exists())
+    measured::concerns(run, FILE)
 }
 
 /// Measures what is missing of a run. `progress` hears what is being done.
@@ -145,52 +140,28 @@ pub fn measure(
     device: &Device,
     progress: &mut dyn FnMut(&str),
 ) -> Result<RuleRun> {
-    let path = file(&run.directory);
-    let mut known = if path.exists() { read(&path)? } else { RulesFile::default() };
+    let mut known: RulesFile = measured::read(run, FILE)?.unwrap_or_default();
     if known.at_most != at_most {
         known = RulesFile { at_most, rules: Vec::new() };
     }
     let missing: Vec<HeadRule> =
         rules.iter().copied().filter(|rule| known.rules.iter().all(|known| known.rule != *rule)).collect();
     if !missing.is_empty() {
-        let name = run.directory.display();
-        progress(&format!("{name}: loading"));
-        let stream = catalog.stream(&run.experiment.request()?)?;
-        let files = RunDirectory::new(&run.directory);
-        let mut model = Model::load_on(&files.model, device)?;
-        calibrate(&mut model, &stream, &mut |task| progress(&format!("{name}: calibrating {task}")))?;
+        let (stream, mut model) = measured::load(run, catalog, device, progress)?;
         let mut sets = Vec::new();
         for task in &stream.tasks {
             let (head, images) = model.test_images(&task.name, task)?;
             sets.push((head, images.thinned(at_most)));
         }
         for rule in missing {
-            progress(&format!("{name}: {}", rule.title()));
+            progress(&format!("{}: {}", run.directory.display(), rule.title()));
             known.rules.push(RuleResult { rule, tasks: evaluate(&mut model, rule, &sets)? });
-            let text =
-                serde_json::to_string_pretty(&known).map_err(|error| Error::unwritable("results", error))?;
-            replace_file(&path, text.as_bytes())?;
+            measured::write(run, FILE, &known)?;
         }
     }
     let wanted = |result: &RuleResult| rules.contains(&result.rule);
     let rules = known.rules.into_iter().filter(wanted).collect();
     Ok(RuleRun { stream: run.experiment.stream.clone(), seed: run.experiment.seed, rules })
-}
-
-fn read(path: &Path) -> Result<RulesFile> {
-    serde_json::from_str(&read_text(path, LARGEST_TEXT)?).map_err(|error| damaged(path, error.to_string()))
-}
-
-/// Gives the tasks that have none a signature and a route.
-pub(crate) fn calibrate(model: &mut Model, stream: &Stream, progress: &mut dyn FnMut(&str)) -> Result<()> {
-    for task in &stream.tasks {
-        let head = model.head(&task.name)?.1;
-        if head.signature.is_none() || head.route.is_none() {
-            progress(&task.name);
-            model.recalibrate(TaskData::from(task))?;
-        }
-    }
-    Ok(())
 }
 
 fn evaluate(model: &mut Model, rule: HeadRule, sets: &[(usize, TaskSet)]) -> Result<Vec<RuleTask>> {

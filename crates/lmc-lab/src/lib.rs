@@ -18,6 +18,7 @@ mod evaluation;
 mod events;
 mod experiment;
 pub mod head_rules;
+mod measured;
 mod metrics;
 pub mod novelty;
 pub mod paper;

@@ -10,22 +10,19 @@
 //! trained behind stay, so that the network may have seen what it calls new; a network that was trained without the task
 //! would not have. What is measured of a run is kept in its directory (`novelty.json`).
 
-use std::path::{Path, PathBuf};
-
 use burn::tensor::Device;
 use lmc::Model;
 use lmc::internals::inference::novelty::Novelty;
 use lmc::internals::inference::{HeadChoice, Routing};
 use lmc_streams::generated::Family;
-use lmc_streams::{Catalog, Picture, Seed, Split, Stream, Task, TaskSet, Transform, read_text, replace_file};
+use lmc_streams::{Catalog, Picture, Seed, Split, Stream, Task, TaskSet, Transform};
 use serde::{Deserialize, Serialize};
 
 use crate::detection::Detection;
-use crate::error::{Error, Result};
-use crate::head_rules::calibrate;
+use crate::error::Result;
+use crate::measured;
 use crate::records::RunRecord;
 use crate::report::Spread;
-use crate::run_directory::{LARGEST_TEXT, RunDirectory, damaged};
 
 /// The set whose pictures are of no stream but the longest.
 const STRANGERS: &str = "tiny-imagenet";
@@ -77,14 +74,12 @@ pub struct NoveltyRun {
     pub unknown: Vec<UnknownResult>,
 }
 
-fn file(directory: &Path) -> PathBuf {
-    directory.join("novelty.json")
-}
+/// Name of the file.
+const FILE: &str = "novelty.json";
 
-/// Whether a run is one of LMC that keeps a network or was measured already.
+/// Whether a run is one of LMC that keeps a network, or was measured already.
 pub fn concerns(run: &RunRecord) -> bool {
-    run.experiment.method.starts_with("lmc")
-        && (RunDirectory::new(&run.directory).model.exists() || file(&run.directory).exists())
+    measured::concerns(run, FILE)
 }
 
 /// Measures a run, unless it was. `progress` hears what is being done.
@@ -95,30 +90,17 @@ pub fn measure(
     device: &Device,
     progress: &mut dyn FnMut(&str),
 ) -> Result<NoveltyRun> {
-    let path = file(&run.directory);
-    let known: Option<NoveltyFile> = match path.exists() {
-        true => Some(
-            serde_json::from_str(&read_text(&path, LARGEST_TEXT)?)
-                .map_err(|error| damaged(&path, error.to_string()))?,
-        ),
-        false => None,
-    };
+    let known: Option<NoveltyFile> = measured::read(run, FILE)?;
     let unknown = match known.filter(|known| known.at_most == at_most) {
         Some(known) => known.unknown,
         None => {
-            let name = run.directory.display();
-            progress(&format!("{name}: loading"));
-            let stream = catalog.stream(&run.experiment.request()?)?;
-            let mut model = Model::load_on(&RunDirectory::new(&run.directory).model, device)?;
-            calibrate(&mut model, &stream, &mut |task| progress(&format!("{name}: calibrating {task}")))?;
+            let (stream, mut model) = measured::load(run, catalog, device, progress)?;
             let prediction = &mut model.config.prediction;
             (prediction.routing, prediction.head_choice) = (Routing::AsLearned, HeadChoice::Signature);
-            let mut show = |unknown: &str| progress(&format!("{name}: {unknown}"));
+            let mut show = |unknown: &str| progress(&format!("{}: {unknown}", run.directory.display()));
             let unknown = of_model(&model, &stream, at_most, catalog, &mut show)?;
             let found = NoveltyFile { at_most, unknown };
-            let text =
-                serde_json::to_string_pretty(&found).map_err(|error| Error::unwritable("results", error))?;
-            replace_file(&path, text.as_bytes())?;
+            measured::write(run, FILE, &found)?;
             found.unknown
         }
     };
